@@ -15,16 +15,16 @@ from cluster_model.snapshot import BoolArray, BrokerState
 from optimizer.caution import Caution
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import MOVABLE, NO_RACK_GOAL, RACK_GOAL, STATE, Compiled, Problem
-from optimizer.search.bench import Bench, differing
-from optimizer.search.bring import align_slots
 from optimizer.search.commit import build_state
-from optimizer.search.ledger import Budget, budget_for, empty_log
+from optimizer.search.log import Budget, budget_for, empty_log
 from optimizer.search.record import published_changes, record
 from optimizer.search.repair import drain, lead_leaderless, mend_racks, to_drain
+from optimizer.search.restore import align_slots
 from optimizer.search.search import Found, Round
 from optimizer.search.sequence import sequence
 from optimizer.search.standing import standing_of
 from optimizer.search.state import Rows
+from optimizer.search.states import States, differing
 from optimizer.spending import affordable_search
 from optimizer.threads import Threads
 
@@ -32,18 +32,18 @@ MOST_TURNS = 20
 
 
 def careful_search(
-    compiled: Compiled, caution: Caution, options: PlanOptions, watch: Watch | None, bench: Bench, threads: Threads | None = None
+    compiled: Compiled, caution: Caution, options: PlanOptions, watch: Watch | None, states: States, threads: Threads | None = None
 ) -> Found:
     """Rounds of repairs, and of balance among what can be trusted, until neither finds anything.
 
-    `bench` stands at the placement of `compiled` with its loads, as for `search`.
+    `states` stands at the placement of `compiled` with its loads, as for `search`.
     """
     nothing = np.zeros_like(caution.resting)
     open_to_all = compiled.problem
     reserved = _without(compiled.problem, nothing, caution.unmeasured) if caution.unmeasured.any() else open_to_all
     trusted = _without(compiled.problem, caution.held, caution.brokers)
     walk = _Walk(compiled, compiled.replicas, compiled.lead, [], budget_for(compiled, options))
-    stopped, left_out, state = False, None, bench.begin
+    stopped, left_out, state = False, None, states.current
     for turn in range(MOST_TURNS):
         repaired = False
         if standing_of(open_to_all, state).undone:
@@ -52,7 +52,7 @@ def careful_search(
         if turn and not repaired:
             break
         rest = replace(compiled, problem=trusted, replicas=walk.replicas, lead=walk.lead)
-        found = affordable_search(rest, walk.rest_of(options), watch, None if walk.rounds else bench, threads)
+        found = affordable_search(rest, walk.rest_of(options), watch, None if walk.rounds else states, threads)
         for part in found.rounds:
             walk.take(part)
         stopped, left_out, state = found.stopped, found.left_out, found.end

@@ -12,16 +12,16 @@ import numpy as np
 
 from optimizer.options import PlanOptions
 from optimizer.problem import SAME_RACK, Compiled
-from optimizer.search.bench import differing
-from optimizer.search.bring import align_slots
 from optimizer.search.commit import appraise, build_state
 from optimizer.search.irreducible import Aim
-from optimizer.search.ledger import budget_for, empty_log, written
+from optimizer.search.log import budget_for, empty_log, written
 from optimizer.search.record import Lists, published_changes, record
+from optimizer.search.restore import align_slots
 from optimizer.search.search import Round
 from optimizer.search.sequence import carry_out, cheapest_broker_first
 from optimizer.search.standing import same_rack_only
 from optimizer.search.state import Rows, State
+from optimizer.search.states import differing
 
 
 @dataclass(frozen=True)

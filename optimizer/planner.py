@@ -103,9 +103,9 @@ def with_policy(options: PlanOptions, goals: GoalSet) -> PlanOptions:
 
 def _searched(work: Work, options: PlanOptions, watch: Watch | None, threads: Threads) -> tuple[Found, LowerBounds]:
     """What a search finds, and the lower bounds, which are made beside it."""
-    compiled, bench = work.compiled, work.bench
-    topics_out = bench.topics_out(compiled.problem)
-    bounds = threads.beside(lambda: lower_bounds(compiled.problem, bench.begin, topics_out))
+    compiled, states = work.compiled, work.states
+    topics_out = states.topics_out(compiled.problem)
+    bounds = threads.beside(lambda: lower_bounds(compiled.problem, states.current, topics_out))
     if compiled.caution is None:
-        return affordable_search(compiled, options, watch, bench, threads), bounds()
-    return careful_search(compiled, compiled.caution, options, watch, bench, threads), bounds()
+        return affordable_search(compiled, options, watch, states, threads), bounds()
+    return careful_search(compiled, compiled.caution, options, watch, states, threads), bounds()

@@ -31,7 +31,7 @@ from optimizer.problem import (
     Compiled,
     Problem,
 )
-from optimizer.search.ledger import Log
+from optimizer.search.log import Log
 from optimizer.search.record import Lists, Record
 from optimizer.search.search import Round
 from optimizer.search.standing import urgent

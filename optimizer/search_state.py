@@ -19,8 +19,8 @@ from optimizer.columns import Columns, make_columns
 from optimizer.compile import compile_problem, counted_goals, counted_racks, resources_of, rules_of
 from optimizer.options import PlanOptions
 from optimizer.problem import STATE, Compiled
-from optimizer.search.bench import Bench
 from optimizer.search.state import State
+from optimizer.search.states import States
 from optimizer.topic_tables import topics_alike
 
 Rows = np.ndarray
@@ -37,11 +37,11 @@ class Work:
     asked: tuple[object, ...]  # what of goals and options columns depend on
     columns: Columns
     compiled: Compiled
-    bench: Bench
+    states: States
 
     @property
     def begin(self) -> State:
-        return self.bench.begin
+        return self.states.current
 
 
 class SearchState:
@@ -73,7 +73,7 @@ class SearchState:
     @property
     def nbytes(self) -> int:
         """Memory of what is kept, without the snapshot."""
-        return sum(work.columns.nbytes + work.bench.nbytes for work in tuple(self._kept))
+        return sum(work.columns.nbytes + work.states.nbytes for work in tuple(self._kept))
 
 
 class Change(NamedTuple):
@@ -97,8 +97,8 @@ def work_on(given: Snapshot, snapshot: Snapshot, goals: GoalSet, options: PlanOp
             return _renewed(given, snapshot, goals, options, kept, change)
     columns = make_columns(snapshot, resources_of(counted_goals(snapshot, goals.goals)[0]), rules_of(snapshot, goals, options))
     compiled = compile_problem(snapshot, goals, options, columns)
-    bench = Bench(compiled.problem, compiled.replicas, compiled.lead)
-    return Work(snapshot, given.fingerprint, asked, columns, compiled, bench)
+    states = States(compiled.problem, compiled.replicas, compiled.lead)
+    return Work(snapshot, given.fingerprint, asked, columns, compiled, states)
 
 
 def _serves(kept: Work, snapshot: Snapshot, goals: GoalSet, change: Change) -> bool:
@@ -114,27 +114,27 @@ def _renewed(
     given: Snapshot, snapshot: Snapshot, goals: GoalSet, options: PlanOptions, kept: Work, change: Change
 ) -> Work:
     """`kept` brought to a snapshot that differs from its own by `change`."""
-    columns, bench, was = kept.columns, kept.bench, kept.compiled.problem
+    columns, states, was = kept.columns, kept.states, kept.compiled.problem
     few = len(change.loaded) * MOST_LOADED <= snapshot.partition_count
-    on = bench.hosted_by(kept.snapshot.broker_states != snapshot.broker_states, columns.replicas)
+    on = states.hosted_by(kept.snapshot.broker_states != snapshot.broker_states, columns.replicas)
     ruled = _either(change.placed, on)  # may move or not, and count a leader or not, otherwise than before
     rows = _either(change.rows, on) if few else ruled
     columns.replace(snapshot, change.placed)
     # Replicas go with the loads that they had, and only then get others: so sums are of the same numbers before and after.
-    states = was.broker.copy()
-    states[:, STATE] = snapshot.broker_states
-    problem = was._replace(broker=states)
-    bench.start(problem, columns.replicas, columns.lead, change.placed)
+    broker = was.broker.copy()
+    broker[:, STATE] = snapshot.broker_states
+    problem = was._replace(broker=broker)
+    states.start(problem, columns.replicas, columns.lead, change.placed)
     before = columns.vector[rows] if few else None
     if before is None or not columns.renew(snapshot, rows):
         columns.reload(snapshot, ruled)
         before = None
-    load = bench.reload(problem, rows, before)
+    load = states.reload(problem, rows, before)
     compiled = compile_problem(snapshot, goals, options, columns, load)
     if not topics_alike(was, compiled.problem):
-        bench.recount(compiled.problem)
-    bench.appraise(compiled.problem)
-    return Work(snapshot, given.fingerprint, kept.asked, columns, compiled, bench)
+        states.recount(compiled.problem)
+    states.appraise(compiled.problem)
+    return Work(snapshot, given.fingerprint, kept.asked, columns, compiled, states)
 
 
 def _either(one: Rows, other: Rows) -> Rows:

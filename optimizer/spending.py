@@ -25,11 +25,11 @@ from optimizer.hard_first import hard_round
 from optimizer.options import PlanOptions, Watch
 from optimizer.prefixes import beginning, spent_along, undone_along
 from optimizer.problem import RF, Compiled
-from optimizer.search.bench import Bench
-from optimizer.search.ledger import budget_for
+from optimizer.search.log import budget_for
 from optimizer.search.parameters import ENDLESS, MOST_ESCAPED, UNIT_SHARE
 from optimizer.search.search import Found, Round, search
 from optimizer.search.state import State
+from optimizer.search.states import States
 from optimizer.threads import Threads
 from optimizer.worth import straightened, without_small, worthwhile_search
 
@@ -49,14 +49,14 @@ class Way:
 
 @dataclass(frozen=True)
 class Setting:
-    """What all lists share. Searches take turns at `bench`."""
+    """What all lists share. Searches take turns at `states`."""
 
     compiled: Compiled
     options: PlanOptions
     start: Placement
     watch: Watch | None
     threads: Threads
-    bench: Bench
+    states: States
 
     @property
     def limits(self) -> FloatArray:
@@ -86,14 +86,14 @@ class Setting:
 
 
 def affordable_search(
-    compiled: Compiled, options: PlanOptions, watch: Watch | None = None, bench: Bench | None = None, threads: Threads | None = None
+    compiled: Compiled, options: PlanOptions, watch: Watch | None = None, states: States | None = None, threads: Threads | None = None
 ) -> Found:
     """As `worthwhile_search`, within the budgets of `options`; with larger ones a plan never leaves more undone (`optimizer.prefixes`)."""
     if not options.budgeted or not len(compiled.replicas):
-        return worthwhile_search(compiled, options, watch, bench, threads)
+        return worthwhile_search(compiled, options, watch, states, threads)
     start = Placement(compiled.replicas, compiled.lead)
-    bench = Bench(compiled.problem, compiled.replicas, compiled.lead) if bench is None else bench
-    setting = Setting(compiled, options, start, watch, threads or Threads(), bench)
+    states = States(compiled.problem, compiled.replicas, compiled.lead) if states is None else states
+    setting = Setting(compiled, options, start, watch, threads or Threads(), states)
     begin, limits = start.state(compiled), setting.limits + UNIT_SHARE
     best: tuple[float, ...] | None = None
     rounds: list[Round] = []
@@ -111,13 +111,13 @@ def affordable_search(
     rounds = straightened(compiled, setting.unlimited, start, rounds) or rounds
     end = start.after(rounds)
     setting.threads.settle()
-    return Found(rounds, bench.at(compiled.problem, end.replicas, end.lead), stopped, left_out)
+    return Found(rounds, states.at(compiled.problem, end.replicas, end.lead), stopped, left_out)
 
 
 def _ways(setting: Setting, begin: State) -> Iterator[Way]:
     """Lists of actions, none of which depends on how large the budgets are; a larger one only has more of them, or more of one."""
     if _is_near(setting, begin):
-        found = worthwhile_search(setting.compiled, setting.unlimited, setting.watch, setting.bench, setting.threads)
+        found = worthwhile_search(setting.compiled, setting.unlimited, setting.watch, setting.states, setting.threads)
         yield Way(found.rounds, found.left_out, found.stopped)
     others = replace(setting, options=replace(setting.options, max_partitions=None))
     # Where partitions are limited, too, leadership transfers are not free; yet the budget may be enough for all of them.
@@ -167,7 +167,7 @@ def _continued(setting: Setting, way: Way, limits: FloatArray) -> Way:
     at = setting.start.after(way.rounds)
     compiled = replace(setting.compiled, replicas=at.replicas, lead=at.lead)
     setting.threads.settle()
-    before = distances(compiled.problem, setting.bench.at(compiled.problem, at.replicas, at.lead))
-    found = search(compiled, setting.within(limits), setting.watch, setting.bench, setting.threads)
+    before = distances(compiled.problem, setting.states.at(compiled.problem, at.replicas, at.lead))
+    found = search(compiled, setting.within(limits), setting.watch, setting.states, setting.threads)
     rounds, left_out = without_small(compiled, setting.unlimited, at, found, before)
     return Way([*way.rounds, *rounds], left_out or way.left_out, found.stopped)

@@ -16,10 +16,10 @@ from optimizer.gain import LeftOut, distances, noise_of, noticed, parts_of
 from optimizer.leaders_first import leaders_first, leaders_may_level
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import HARD, STATE, Compiled
-from optimizer.search.bench import Bench
 from optimizer.search.search import Found, Round, search
 from optimizer.search.standing import standing_of
 from optimizer.search.state import COST, State
+from optimizer.search.states import States
 from optimizer.threads import Threads
 
 MOST_TURNS = 8
@@ -46,13 +46,13 @@ class Setting:
 
 
 def worthwhile_search(
-    compiled: Compiled, options: PlanOptions, watch: Watch | None = None, bench: Bench | None = None, threads: Threads | None = None
+    compiled: Compiled, options: PlanOptions, watch: Watch | None = None, states: States | None = None, threads: Threads | None = None
 ) -> Found:
     """As `search`, without parts that gain less than `PlanOptions.min_gain` for what they copy, and nothing for what may be noise."""
     setting, start = Setting(options, watch, threads or Threads()), Placement(compiled.replicas, compiled.lead)
-    bench = Bench(compiled.problem, compiled.replicas, compiled.lead) if bench is None else bench
-    before, by_leaders = distances(compiled.problem, bench.begin), leaders_may_level(compiled, bench.begin)
-    found = search(compiled, options, watch, bench, setting.threads)
+    states = States(compiled.problem, compiled.replicas, compiled.lead) if states is None else states
+    before, by_leaders = distances(compiled.problem, states.current), leaders_may_level(compiled, states.current)
+    found = search(compiled, options, watch, states, setting.threads)
     turn = _turn(compiled, setting, start, found, before, by_leaders)
     rounds, left_out = list(turn.rounds), turn.left_out
     for _ in range(MOST_TURNS - 1):
@@ -70,9 +70,9 @@ def worthwhile_search(
 def _next(compiled: Compiled, setting: Setting, start: Placement) -> Turn:
     """A turn that goes on from `start`."""
     rest = replace(compiled, replicas=start.replicas, lead=start.lead)
-    bench = Bench(rest.problem, rest.replicas, rest.lead)
-    before, by_leaders = distances(rest.problem, bench.begin), leaders_may_level(rest, bench.begin)
-    found = search(rest, setting.options, setting.watch, bench, setting.threads)
+    states = States(rest.problem, rest.replicas, rest.lead)
+    before, by_leaders = distances(rest.problem, states.current), leaders_may_level(rest, states.current)
+    found = search(rest, setting.options, setting.watch, states, setting.threads)
     return _turn(rest, setting, start, found, before, by_leaders)
 
 

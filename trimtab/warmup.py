@@ -15,7 +15,7 @@ from kernels.compiled import COMPILED, compile_all
 if TYPE_CHECKING:
     from cluster_model.snapshot import Snapshot
     from optimizer.problem import Compiled
-    from optimizer.search.bench import Bench
+    from optimizer.search.states import States
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def rehearse() -> None:
     plan(crowded, goals, state=state)
     work = state.take()
     if work is not None:
-        _go_on(work.bench, work.compiled)
+        _go_on(work.states, work.compiled)
     topics = "goals: [{kind: topic_distribution, resource: replicas}]"
     to_json(plan(crowded, parse_goals(f"version: 1\npreset: default\n{topics}\n", "warm-up")))
     coarse = "goals: [{kind: usage_distribution, resource: replicas, trivial_change: 0.1}]"
@@ -116,7 +116,7 @@ def _tiny(lists: list[list[int]], storage: str, step: float = 0.0, brokers: int 
     )
 
 
-def _go_on(bench: Bench, compiled: Compiled) -> None:
+def _go_on(states: States, compiled: Compiled) -> None:
     """What a plan does that starts from the last one's state, and one with more threads."""
     import numpy as np
 
@@ -125,14 +125,14 @@ def _go_on(bench: Bench, compiled: Compiled) -> None:
 
     problem, rows = compiled.problem, np.zeros(1, np.int64)
     for _ in range(2):
-        bench.start(problem, compiled.replicas, compiled.lead, rows[:0])
-        bench.spare(0)
+        states.start(problem, compiled.replicas, compiled.lead, rows[:0])
+        states.spare(0)
     with Threads(2) as threads:
-        balance(problem, bench.spare(0), 0, 1, np.ones(len(compiled.goals), np.int64), True, threads, 0)
-    bench.reload(problem, rows, problem.vector[rows])
-    bench.reload(problem, rows, None)
-    bench.recount(problem)
-    bench.appraise(problem)
+        balance(problem, states.spare(0), 0, 1, np.ones(len(compiled.goals), np.int64), True, threads, 0)
+    states.reload(problem, rows, problem.vector[rows])
+    states.reload(problem, rows, None)
+    states.recount(problem)
+    states.appraise(problem)
 
 
 def _follow() -> None:

@@ -24,7 +24,7 @@ from optimizer.policies.board import Board, Step
 from optimizer.problem import Compiled, Problem
 from optimizer.search.commit import build_state
 from optimizer.search.evaluate import Verdict, adopt, evaluate, judge, propose_all
-from optimizer.search.ledger import Log, load_action
+from optimizer.search.log import Log, load_action
 from optimizer.search.record import Record, published_changes
 from optimizer.search.search import Found, Round
 from optimizer.search.state import MAX_CHANGES, State

@@ -31,16 +31,16 @@ from optimizer.search.parameters import (
     WIDEST,
     WORTH_SHARING,
 )
-from optimizer.search.partners import Crowd, crowd_of, observe, rank_crowd, rank_partners
+from optimizer.search.partners import BrokerLoads, broker_loads, observe, rank_observed, rank_partners
 from optimizer.search.potential import badness, is_low, is_out
-from optimizer.search.shelf import Shelf, fill_shelf, new_shelf
+from optimizer.search.relocate import assess_stale, carry_out_all, propose_all
 from optimizer.search.standing import count_low
-from optimizer.search.stars import assess_stale, settle_all, solve_all
 from optimizer.search.state import State
 from optimizer.search.swaps import Side, new_side, swap_with
+from optimizer.search.vector_cache import VectorCache, fill_cache, new_cache
 from optimizer.threads import Threads
 
-DONE, FIND, RANK, SOLVE = 0, 1, 2, 3  # what is to be done for each star of a batch
+DONE, FIND, RANK, PROPOSE = 0, 1, 2, 3  # what is to be done for each star of a batch
 # Where a search stands: before a round, before and after leaders are looked for, before and after partners are, after moves are.
 ROUND, SEEK, TRANSFER, CHOOSE, CLAIM, SETTLE, CLOSE = 0, 1, 2, 3, 4, 5, 6
 # Entries of `Walk.at`.
@@ -82,9 +82,9 @@ def balance(
     if eligible.sum() < 2:
         return 0
     typical = float(state.hosts[eligible].sum() / eligible.sum())
-    shelf, crowd = new_shelf(problem, state, roles), crowd_of(problem)
+    cache, loads = new_cache(problem, state, roles), broker_loads(problem)
     if count_low(problem, state) > MANY_LOW * brokers:
-        fill_shelf(problem, state, shelf, threads)
+        fill_cache(problem, state, cache, threads)
     batch = new_batch(problem, int(eligible.sum()), typical)
     stars, at = len(batch.centre), np.zeros(16, np.int64)
     at[[SEED, ROUNDS, MOVES, LEAST]] = seed, rounds, moves, least
@@ -94,29 +94,29 @@ def balance(
         np.zeros((stars, RANKED), np.int64), np.zeros(stars, np.int64), np.zeros(MOST_SWAPPED, np.int64),
     )  # fmt: skip
     rooms = [new_room(problem, state)]
-    while advance(problem, state, shelf, crowd, walk, batch, rooms[0]) != DONE:
+    while advance(problem, state, cache, loads, walk, batch, rooms[0]) != DONE:
         rooms.extend(new_room(problem, state) for _ in range(len(rooms), threads.count))
         at[PARTS] = threads.count
-        threads.share(lambda i: look(problem, state, shelf, crowd, walk, batch, rooms[i], i), threads.count)
+        threads.share(lambda i: look(problem, state, cache, loads, walk, batch, rooms[i], i), threads.count)
     return int(at[TURN])
 
 
 @both
-def look(problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Walk, batch: Batch, room: Room, first: int) -> None:
+def look(problem: Problem, state: State, cache: VectorCache, loads: BrokerLoads, walk: Walk, batch: Batch, room: Room, first: int) -> None:
     """Do the task of `walk` for the star `first` of the batch, and every one as many parts further; or `RANK` brokers left."""
     at = walk.at
     step = at[PARTS]
     if at[TASK] == RANK:
         for i in range(first, at[AHEAD], step):
-            walk.ranks[i] = rank_crowd(
-                problem, crowd, batch.goal[: batch.goal[-1]], walk.left[i], whole(RANKED), noise_of(walk), walk.ranked[i], room.worth
+            walk.ranks[i] = rank_observed(
+                problem, loads, batch.goal[: batch.goal[-1]], walk.left[i], whole(RANKED), noise_of(walk), walk.ranked[i], room.worth
             )
     elif at[TASK] == FIND:
         led = walk.led[: at[LED_GOALS]]
         survey(problem, state, led, room.slopes, room.steep)
-        find_all(problem, state, shelf, led, batch, first, step, room)
+        find_all(problem, state, cache, led, batch, first, step, room)
     else:
-        solve_all(problem, state, shelf, batch, first, step, room)
+        propose_all(problem, state, cache, batch, first, step, room)
 
 
 @inner
@@ -126,7 +126,7 @@ def noise_of(walk: Walk) -> int:
 
 
 @kernel
-def advance(problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Walk, batch: Batch, room: Room) -> int:
+def advance(problem: Problem, state: State, cache: VectorCache, loads: BrokerLoads, walk: Walk, batch: Batch, room: Room) -> int:
     """Go on until there is at least so much to `look` at as the caller shares, and return what for; `DONE` at the end."""
     at = walk.at
     while True:
@@ -153,14 +153,14 @@ def advance(problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Wa
             at[STAGE] = SEEK
         elif at[STAGE] == CHOOSE:
             choose(problem, state, walk, len(batch.centre))
-            observe(problem, state, batch.goal[: batch.goal[-1]], crowd)
+            observe(problem, state, batch.goal[: batch.goal[-1]], loads)
             task, at[STAGE] = (whole(RANK), CLAIM) if at[AHEAD] > 0 else (whole(DONE), CLOSE)
         elif at[STAGE] == CLAIM:
             claim(problem, state, walk, batch)
-            task, at[STAGE] = whole(SOLVE), SETTLE
+            task, at[STAGE] = whole(PROPOSE), SETTLE
         elif at[STAGE] == SETTLE:
             mine, theirs = new_side(problem, whole(SWAP_KEPT), room.factors), new_side(problem, whole(SWAP_KEPT), room.factors)
-            conclude(problem, state, shelf, crowd, walk, batch, mine, theirs, room)
+            conclude(problem, state, cache, loads, walk, batch, mine, theirs, room)
             at[STAGE] = CHOOSE
         else:
             at[TURN] += 1
@@ -172,7 +172,7 @@ def advance(problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Wa
             if weight(state, walk, batch) >= at[LEAST]:
                 return task
             at[PARTS] = 1
-            look(problem, state, shelf, crowd, walk, batch, room, whole(0))
+            look(problem, state, cache, loads, walk, batch, room, whole(0))
 
 
 @inner
@@ -286,21 +286,21 @@ def claim(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
 
 @inner
 def conclude(  # wide: sides are made where references are counted, and this function makes no array
-    problem: Problem, state: State, shelf: Shelf, crowd: Crowd, walk: Walk, batch: Batch, mine: Side, theirs: Side, room: Room
+    problem: Problem, state: State, cache: VectorCache, loads: BrokerLoads, walk: Walk, batch: Batch, mine: Side, theirs: Side, room: Room
 ) -> None:
     """Commit what the stars of a batch propose; a centre without moves may swap, by the sides `mine` and `theirs`."""
     at = walk.at
     watched = batch.goal[: batch.goal[-1]]
-    settle_all(problem, state, batch)
+    carry_out_all(problem, state, batch)
     assess_stale(problem, state, batch.stale)
     for i in range(batch.used[0]):
         v, done = batch.centre[i], batch.moves[i]
         if done == 0 and (at[SWAPPING] == 1 or walk.failed[v] > 0) and is_low(problem, state, v):
             most = 4 if walk.failed[v] < 2 else (MOST_SWAPPED if at[COUNT] <= FEW_LOW else 12)
-            found = rank_partners(problem, state, crowd, watched, v, whole(most), noise_of(walk), walk.partners)
+            found = rank_partners(problem, state, loads, watched, v, whole(most), noise_of(walk), walk.partners)
             for k in range(found):
                 mine.at[0], theirs.at[0] = v, walk.partners[k]
-                done += swap_with(problem, state, shelf, watched, mine, theirs, room)
+                done += swap_with(problem, state, cache, watched, mine, theirs, room)
                 if not is_low(problem, state, v):
                     break
         if done == 0:
@@ -336,5 +336,5 @@ def weight(state: State, walk: Walk, batch: Batch) -> int:
         return whole(walk.at[AHEAD] * len(state.hosts))
     total = whole(0)
     for i in range(batch.used[0]):
-        total += state.hosts[batch.centre[i]] * (batch.partners[i] if walk.at[TASK] == SOLVE else 1)
+        total += state.hosts[batch.centre[i]] * (batch.partners[i] if walk.at[TASK] == PROPOSE else 1)
     return total

@@ -10,7 +10,7 @@ import numpy as np
 from kernels.compiled import ahead, inner, part, whole
 from optimizer.problem import FOLLOWING, LEADING, RACK_GOAL, SOFT_RACK, STATE, Problem
 from optimizer.search.evaluate import acceptable, evaluate
-from optimizer.search.ledger import Budget, Log, has_room, is_full, publish, within_budget
+from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
 from optimizer.search.parameters import BUNDLE_LOOKS, LEAST_STEP, VAIN_LOOKS, VAIN_LOOKS_EACH
 from optimizer.search.potential import scores_low
 from optimizer.search.state import LEAD, MAX_CHANGES, PARTITION, RACKS, State

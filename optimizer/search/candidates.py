@@ -16,13 +16,10 @@ from optimizer.problem import (
     COUNTS_LEADERS,
     DISTRIBUTION,
     HARD,
-    HIGH,
     KIND,
     LIMIT,
     LOW,
     MEAN,
-    SCALE,
-    SPREAD,
     STATE,
     STRENGTH,
     TOPIC_ROW,
@@ -30,10 +27,10 @@ from optimizer.problem import (
 )
 from optimizer.search.order import nth_largest
 from optimizer.search.parameters import ANYWAY, COST_ADDED, DUE_ADDED, HALVINGS, LACKING
-from optimizer.search.potential import cost_at, linear_cost
-from optimizer.search.shelf import Shelf, fetch
+from optimizer.search.potential import cost_at, curve, linear_cost
 from optimizer.search.state import STRAY, State
 from optimizer.search.topic_counts import topic_rise
+from optimizer.search.vector_cache import VectorCache, fetch
 
 
 @inner
@@ -59,14 +56,14 @@ def watched_goals(problem: Problem, state: State) -> np.ndarray:
 
 
 @inner
-def gather(problem: Problem, state: State, shelf: Shelf, b: int, due: bool, factors: np.ndarray) -> int:
-    """Vectors of the replicas on broker `b` are on the shelf after it; returns how many it holds.
+def gather(problem: Problem, state: State, cache: VectorCache, b: int, due: bool, factors: np.ndarray) -> int:
+    """Vectors of the replicas on broker `b` are on the cache after it; returns how many it holds.
 
     `factors` float64 [n] get the factor on the gain of moving each off `b`: less for what costs more (where moves are `due`, for what has
     more bytes), most for those that have moved anyway, 0 for those that may not.
     """
-    fetch(problem, state, shelf, b)
-    n, mark, thrift, added = state.hosts[b], state.mark[b], shelf.vector[b, -1], COST_ADDED
+    fetch(problem, state, cache, b)
+    n, mark, thrift, added = state.hosts[b], state.mark[b], cache.vector[b, -1], COST_ADDED
     mean, bare = problem.typical[0], problem.typical[1]
     for i in lanes(n):
         factor = np.float64(thrift[i])
@@ -101,15 +98,9 @@ def scan(
         gains[i] = 0.0
     for g in watched:
         c = problem.goal[g, COLUMN]
-        w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
-        ls, hs, os, ms, ss = (
-            state.load[source, c], problem.table[source, g, HIGH], problem.table[source, g, LOW], problem.table[source, g, MEAN],
-            problem.table[source, g, SCALE],
-        )  # fmt: skip
-        lt, ht, ot, mt, st = (
-            state.load[target, c], problem.table[target, g, HIGH], problem.table[target, g, LOW], problem.table[target, g, MEAN],
-            problem.table[target, g, SCALE],
-        )  # fmt: skip
+        ls, lt = state.load[source, c], state.load[target, c]
+        hs, os, ms, ss, w, e = curve(problem, source, g)
+        ht, ot, mt, st, w, e = curve(problem, target, g)
         if ss == 0.0 and st == 0.0:
             continue
         now = linear_cost(problem, source, g, ls) + linear_cost(problem, target, g, lt)

@@ -8,41 +8,27 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import ahead, inner, whole
-from optimizer.problem import (
-    COLUMN,
-    COUNTS_LEADERS,
-    FOLLOWING,
-    HIGH,
-    LEADING,
-    LOW,
-    MEAN,
-    SCALE,
-    SPREAD,
-    STATE,
-    STRENGTH,
-    TOPIC_ROW,
-    Problem,
-)
+from optimizer.problem import COLUMN, COUNTS_LEADERS, FOLLOWING, LEADING, STATE, STRENGTH, TOPIC_ROW, Problem
 from optimizer.search.batch import Batch, Room
 from optimizer.search.candidates import cut_of, topic_burden
 from optimizer.search.commit import transfer
 from optimizer.search.feasible import fits_as_leader
 from optimizer.search.parameters import LEADERSHIPS, LEAST_GAIN, LEAST_SLACK, LOOKED_AT, SLACK, SOON
 from optimizer.search.partners import leans
-from optimizer.search.potential import cost_at, linear_cost, slope_at
-from optimizer.search.shelf import Shelf, fetch
+from optimizer.search.potential import cost_at, curve, linear_cost, slope_at
 from optimizer.search.state import LED, State
+from optimizer.search.vector_cache import VectorCache, fetch
 
 
 @inner
-def find_all(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, first: int, step: int, room: Room) -> None:
+def find_all(problem: Problem, state: State, cache: VectorCache, led: np.ndarray, batch: Batch, first: int, step: int, room: Room) -> None:
     """`find_leaders` for star `first` of a batch and every `step`-th after it."""
     for i in range(first, batch.used[0], step):
-        find_leaders(problem, state, shelf, led, batch, i, room)
+        find_leaders(problem, state, cache, led, batch, i, room)
 
 
 @inner
-def find_leaders(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, batch: Batch, star: int, room: Room) -> None:
+def find_leaders(problem: Problem, state: State, cache: VectorCache, led: np.ndarray, batch: Batch, star: int, room: Room) -> None:
     """The transfers of leadership from or to the centre of `star` that lower the potential most, up to `LEADERSHIPS`, best first.
 
     `led` are the goals that tell a leader from a follower, of which `room` knows what `survey` says.
@@ -54,8 +40,8 @@ def find_leaders(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, 
     appraise(problem, state, led, v, costs)
     slots = state.replicas.shape[1]
     over, under = leans(problem, state, led, v)
-    fetch(problem, state, shelf, v)
-    promises(problem, state, shelf, led, v, over, under, room)
+    fetch(problem, state, cache, v)
+    promises(problem, state, cache, led, v, over, under, room)
     n, floor = state.hosts[v], first_floor(state, v, bounds, room.spare)
     found, ceiling = whole(0), np.inf
     while True:  # those that promise most, then others that may still be among the best
@@ -74,7 +60,7 @@ def find_leaders(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, 
                 u = state.replicas[p, o]
                 if u < 0 or o == s or (problem.broker[u, STATE] != 0 if gives else o != state.lead[p] or problem.broker[u, STATE] == 3):
                     continue
-                most = promise(shelf, led, v, i, u, 1.0 if gives else -1.0, slopes, mine)
+                most = promise(cache, led, v, i, u, 1.0 if gives else -1.0, slopes, mine)
                 if most <= LEAST_GAIN or (found == LEADERSHIPS and most < best_gain[LEADERSHIPS - 1]):
                     continue
                 appraise(problem, state, led, u, costs)
@@ -136,14 +122,14 @@ def transfer_leaders(problem: Problem, state: State, led: np.ndarray, batch: Bat
 
 
 @inner
-def promises(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: int, over: bool, under: bool, room: Room) -> None:
+def promises(problem: Problem, state: State, cache: VectorCache, led: np.ndarray, v: int, over: bool, under: bool, room: Room) -> None:
     """What no transfer of leadership of a replica on broker `v` can gain more than, into `room.gains`; `-inf` where it may not be
     transferred, or does not help a broker that is `over` or `under`. What `v` itself gains goes into `room.factors`.
 
     No other broker can gain more for each unit than the one for which the potential is steepest, because it is convex (`survey`).
     """
     steep, mine, bounds = room.steep, room.factors, room.gains
-    n, mark, thrift = state.hosts[v], state.mark[v], shelf.vector[v, -1]
+    n, mark, thrift = state.hosts[v], state.mark[v], cache.vector[v, -1]
     bonus = 0.0
     for k in range(len(problem.topic_goal)):
         if problem.topic_goal[k, COUNTS_LEADERS] == 1:
@@ -152,14 +138,12 @@ def promises(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: i
         bounds[i] = 0.0 if thrift[i] != 0.0 and (over if mark[i] & LED else under) else -np.inf
         mine[i] = bonus
     for g in led:
-        load, w, e = state.load[v, problem.goal[g, COLUMN]], problem.force[g, STRENGTH], problem.force[g, SPREAD]
-        high, low, mean, scale = (
-            problem.table[v, g, HIGH], problem.table[v, g, LOW], problem.table[v, g, MEAN], problem.table[v, g, SCALE]
-        )  # fmt: skip
+        load = state.load[v, problem.goal[g, COLUMN]]
+        high, low, mean, scale, w, e = curve(problem, v, g)
         rising = -(steep[g, 2] if steep[g, 1] == v else steep[g, 0])
         falling = steep[g, 5] if steep[g, 4] == v else steep[g, 3]
         now = linear_cost(problem, v, g, load)
-        lead = shelf.lead[v, shelf.seat[g]]
+        lead = cache.lead[v, cache.seat[g]]
         for i in range(n):
             x = float(lead[i])
             x = x if mark[i] & LED else -x  # off `v`, onto another
@@ -172,11 +156,11 @@ def promises(problem: Problem, state: State, shelf: Shelf, led: np.ndarray, v: i
 
 
 @inner
-def promise(shelf: Shelf, led: np.ndarray, v: int, i: int, u: int, sign: float, slopes: np.ndarray, mine: np.ndarray) -> float:
+def promise(cache: VectorCache, led: np.ndarray, v: int, i: int, u: int, sign: float, slopes: np.ndarray, mine: np.ndarray) -> float:
     """As `promises`, where leadership of the `i`-th replica on `v` goes to broker `u` (`sign` 1), or comes from it (-1)."""
     most = float(mine[i])
     for g in led:
-        theirs = -sign * slopes[u, g] * shelf.lead[v, shelf.seat[g], i]
+        theirs = -sign * slopes[u, g] * cache.lead[v, cache.seat[g], i]
         most += theirs + SLACK * abs(theirs)
     return most
 
@@ -186,12 +170,10 @@ def survey(problem: Problem, state: State, led: np.ndarray, slopes: np.ndarray, 
     """By how much the potential of each broker rises with its load, into `slopes` float64 [B, G]; and into `steep` float64 [G, 6] where
     that is least and most: how much, at which broker, and at the next."""
     for g in led:
-        c, w, e = problem.goal[g, COLUMN], problem.force[g, STRENGTH], problem.force[g, SPREAD]
         least, at_least, next_least, most, at_most, next_most = np.inf, -1.0, np.inf, -np.inf, -1.0, -np.inf
         for u in range(len(problem.broker)):
-            load = state.load[u, c]
-            row = problem.table[u, g]
-            slope = slope_at(load, row[HIGH], row[LOW], row[MEAN], row[SCALE], w, e)
+            high, low, mean, scale, w, e = curve(problem, u, g)
+            slope = slope_at(state.load[u, problem.goal[g, COLUMN]], high, low, mean, scale, w, e)
             slopes[u, g] = slope
             if slope < next_least:
                 next_least = slope

@@ -33,7 +33,7 @@ from optimizer.search.state import State
 
 
 @by_reference
-class Crowd(NamedTuple):
+class BrokerLoads(NamedTuple):
     """What is asked of all brokers again and again, side by side: float64 [G, B], of goals on loads, and [B]."""
 
     load: np.ndarray  # as `observe` found it
@@ -44,44 +44,44 @@ class Crowd(NamedTuple):
     worth: np.ndarray  # room for who is asked by one thread alone
 
 
-def crowd_of(problem: Problem) -> Crowd:
+def broker_loads(problem: Problem) -> BrokerLoads:
     """Without loads."""
     mean, high, low, scale = (np.ascontiguousarray(problem.table[:, :, which].T) for which in (MEAN, HIGH, LOW, SCALE))
-    return Crowd(np.zeros_like(mean), mean, high, low, scale, np.zeros(len(problem.broker)))
+    return BrokerLoads(np.zeros_like(mean), mean, high, low, scale, np.zeros(len(problem.broker)))
 
 
 @inner
-def observe(problem: Problem, state: State, watched: np.ndarray, crowd: Crowd) -> None:
+def observe(problem: Problem, state: State, watched: np.ndarray, loads: BrokerLoads) -> None:
     """Loads as they are now."""
     for g in watched:
         c = problem.goal[g, COLUMN]
         for b in range(len(problem.broker)):
-            crowd.load[g, b] = state.load[b, c]
+            loads.load[g, b] = state.load[b, c]
 
 
 @inner
 def rank_partners(
-    problem: Problem, state: State, crowd: Crowd, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray
+    problem: Problem, state: State, loads: BrokerLoads, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray
 ) -> int:
     """The brokers with which `v` could best meet half-way, best first, into `partners`; returns how many.
 
     `noise` seeds a disturbance of up to 30 % that keeps equal brokers from all choosing the same partner; 0 for none.
     """
-    observe(problem, state, watched, crowd)
-    return rank_crowd(problem, crowd, watched, v, most, noise, partners, crowd.worth)
+    observe(problem, state, watched, loads)
+    return rank_observed(problem, loads, watched, v, most, noise, partners, loads.worth)
 
 
 @inner
-def rank_crowd(
-    problem: Problem, crowd: Crowd, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray, worth: np.ndarray
+def rank_observed(
+    problem: Problem, loads: BrokerLoads, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray, worth: np.ndarray
 ) -> int:
-    """As `rank_partners`, of a crowd that was observed where the state stands; `worth` float64 [B] is room."""
+    """As `rank_partners`, of a loads that was observed where the state stands; `worth` float64 [B] is room."""
     for u in lanes(len(worth)):
         worth[u] = 0.0
     for g in watched:
         w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
         shared = problem.goal[g, KIND] == DISTRIBUTION
-        load, mean, high, low, scale = crowd.load[g], crowd.mean[g], crowd.high[g], crowd.low[g], crowd.scale[g]
+        load, mean, high, low, scale = loads.load[g], loads.mean[g], loads.high[g], loads.low[g], loads.scale[g]
         lv, mv, hv, ov, sv = load[v], mean[v], high[v], low[v], scale[v]
         now = cost_at(lv, hv, ov, mv, sv, w, e)
         for u in lanes(len(worth)):

@@ -14,7 +14,7 @@ from optimizer.problem import MOVABLE, STRENGTH, TOPIC_ROW, Problem
 from optimizer.search.candidates import gather, keep_best, scan, topic_burden, watched_goals
 from optimizer.search.evaluate import acceptable, evaluate, propose
 from optimizer.search.feasible import active_brokers, may_host
-from optimizer.search.ledger import Budget, Log, has_room, is_full, publish, within_budget
+from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
 from optimizer.search.order import ascending, scramble
 from optimizer.search.parameters import (
     FREE_FACTOR,
@@ -26,19 +26,19 @@ from optimizer.search.parameters import (
     POLISH_SHARE,
     POLISH_STEPS,
 )
-from optimizer.search.partners import Crowd, rank_partners
+from optimizer.search.partners import BrokerLoads, rank_partners
 from optimizer.search.potential import badness, scores_low
 from optimizer.search.relief import relieve
-from optimizer.search.shelf import Shelf, new_shelf
 from optimizer.search.state import COST, State
 from optimizer.search.topics import lead_gain
+from optimizer.search.vector_cache import VectorCache, new_cache
 
 
 class Looks(NamedTuple):
     """Room to look for a step; n replicas of a broker."""
 
-    shelf: Shelf
-    crowd: Crowd
+    cache: VectorCache
+    loads: BrokerLoads
     factors: np.ndarray  # float64 [n]
     gains: np.ndarray  # float64 [n]
     spare: np.ndarray  # float64 [n]
@@ -50,13 +50,13 @@ class Looks(NamedTuple):
 
 
 @kernel
-def polish(problem: Problem, state: State, crowd: Crowd, budget: Budget, log: Log, seed: int, by_potential: bool) -> int:
+def polish(problem: Problem, state: State, loads: BrokerLoads, budget: Budget, log: Log, seed: int, by_potential: bool) -> int:
     """Repairs still open, then acceptable steps for the brokers that score low, worst first. Returns actions published."""
     eligible, watched = active_brokers(problem), watched_goals(problem, state)
     published = relieve(problem, state, budget, log, by_potential)
     room = max(state.hosted.shape[1] + 1, POLISH_OF_ONE)
     looks = Looks(
-        new_shelf(problem, state, np.zeros(0, np.int64)), crowd, np.zeros(room), np.zeros(room), np.zeros(room),
+        new_cache(problem, state, np.zeros(0, np.int64)), loads, np.zeros(room), np.zeros(room), np.zeros(room),
         np.zeros(POLISH_OF_ONE, np.int64), np.zeros(2 * POLISH_PARTNERS, np.int64),
         np.zeros(POLISH_LOOKS), np.zeros(POLISH_LOOKS, np.int64), np.zeros(POLISH_LOOKS, np.int64),
     )  # fmt: skip
@@ -89,7 +89,7 @@ def partners_of(problem: Problem, state: State, watched: np.ndarray, v: int, eli
                 looks.partner[found] = u
                 found += 1
         return found
-    found = rank_partners(problem, state, looks.crowd, watched, v, whole(POLISH_PARTNERS), whole(0), looks.partner)
+    found = rank_partners(problem, state, looks.loads, watched, v, whole(POLISH_PARTNERS), whole(0), looks.partner)
     for i in range(POLISH_PARTNERS if len(problem.topic_goal) > 0 else 0):
         u = eligible[scramble(seed * 1000003 + v * 131 + i) % count]
         if u != v:
@@ -143,8 +143,8 @@ def list_transfers(problem: Problem, state: State, v: int, looks: Looks) -> int:
 def list_moves(problem: Problem, state: State, watched: np.ndarray, source: int, target: int, found: int, looks: Looks) -> int:
     """Note moves from broker `source` to `target` beside the `found` steps; returns how many there are."""
     slots, keys = state.replicas.shape[1], looks.gains
-    n = gather(problem, state, looks.shelf, source, False, looks.factors)
-    scan(problem, state, watched, source, target, n, looks.shelf.vector[source], keys)
+    n = gather(problem, state, looks.cache, source, False, looks.factors)
+    scan(problem, state, watched, source, target, n, looks.cache.vector[source], keys)
     most = 0.0  # that topics can gain by a move
     for k in range(len(problem.topic_goal)):
         most += 2.0 * problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]

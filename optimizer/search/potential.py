@@ -142,10 +142,18 @@ def slope_at(load: float, high: float, low: float, mean: float, scale: float, st
 
 
 @inner
+def curve(problem: Problem, b: int, g: int) -> tuple[float, float, float, float, float, float]:
+    """What `cost_at` takes beside a load, for broker `b` and goal `g` on loads: upper and lower end of the range, mean, scale, strength,
+    spread."""
+    row = problem.table[b, g]
+    return row[HIGH], row[LOW], row[MEAN], row[SCALE], problem.force[g, STRENGTH], problem.force[g, SPREAD]
+
+
+@inner
 def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
     """Part of the potential that broker `b` has in the goal `g` on loads at `load`."""
-    row = problem.table[b, g]
-    return float(cost_at(load, row[HIGH], row[LOW], row[MEAN], row[SCALE], problem.force[g, STRENGTH], problem.force[g, SPREAD]))
+    high, low, mean, scale, w, e = curve(problem, b, g)
+    return float(cost_at(load, high, low, mean, scale, w, e))
 
 
 @inner

@@ -14,7 +14,7 @@ from kernels.compiled import kernel, whole
 from optimizer.problem import STATE, Compiled, Problem
 from optimizer.search.bundle import ask_for, ask_for_counts
 from optimizer.search.evaluate import acceptable, adopt, evaluate
-from optimizer.search.ledger import Log, load_action
+from optimizer.search.log import Log, load_action
 from optimizer.search.parameters import SOON
 from optimizer.search.state import Rows, State
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
 from optimizer.problem import FOLLOWING, LEADING, STATE, Problem
-from optimizer.search.bench import differing
 from optimizer.search.commit import write_row
 from optimizer.search.feasible import may_host, misplaces
 from optimizer.search.parameters import HOME_SHARE, LAST_BROKERS, SOON
 from optimizer.search.sideways import cost_of_moves, sideways
 from optimizer.search.standing import count_low
 from optimizer.search.state import Rows, State
+from optimizer.search.states import differing
 from optimizer.search.steps import Step, add, done, fits, hand_on, new_step
 
 

@@ -11,7 +11,7 @@ from kernels.compiled import inner, part, whole
 from optimizer.problem import HARD_RACK, MENDABLE, MOVABLE, RACK_GOAL, RACK_LIMIT, SETS, STATE, Problem
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, acceptable, evaluate, propose
 from optimizer.search.feasible import active_brokers, may_swap, must_leave, rack_mates
-from optimizer.search.ledger import Budget, Log, has_room, is_full, publish, within_budget
+from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
 from optimizer.search.parameters import LEAST_RANK, LEAST_STEP, URGENT, USEFUL
 from optimizer.search.repair import crowds
 from optimizer.search.state import State

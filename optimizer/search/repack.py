@@ -51,7 +51,7 @@ from optimizer.search.parameters import (
     WHOLE_TRIES,
     WHOLE_VAIN,
 )
-from optimizer.search.partners import Crowd, crowd_of, rank_partners
+from optimizer.search.partners import BrokerLoads, broker_loads, rank_partners
 from optimizer.search.pool import Pool, Prices, count_out, excess, fits, go_back, paid_for, pool_of, send, settle, undo
 from optimizer.search.potential import is_out, price
 from optimizer.search.standing import count_low
@@ -60,7 +60,7 @@ from optimizer.search.state import COST, LED, Rows, State
 MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: with fewer, less moves; with more, more is possible
 
 
-class Course(NamedTuple):
+class Cooling(NamedTuple):
     """How a placement is annealed: what a step may cost at first and in the end, in prices of a typical move; what share of its price
     a move counts with; one step in how many sends a replica to where the plan found it; and whether leaders alone change."""
 
@@ -71,10 +71,10 @@ class Course(NamedTuple):
     leaders: bool = False
 
 
-FIND = Course(50.0, 0.3, 0.05, 50)  # brokers into band, from a placement by chance
-RETURN = Course(2.0, 0.02, 1.0, 1)  # then what need not move
-PACK = Course(2.0, 0.02, 1.0, 3)  # a whole cluster: both at once
-LEAD = Course(50.0, 0.3, 0.0, 1 << 30, True)  # brokers into band, by what copies nothing
+FIND = Cooling(50.0, 0.3, 0.05, 50)  # brokers into band, from a placement by chance
+RETURN = Cooling(2.0, 0.02, 1.0, 1)  # then what need not move
+PACK = Cooling(2.0, 0.02, 1.0, 3)  # a whole cluster: both at once
+LEAD = Cooling(50.0, 0.3, 0.0, 1 << 30, True)  # brokers into band, by what copies nothing
 
 
 def repack(problem: Problem, state: State, seed: int, moves: bool = True) -> int:
@@ -97,7 +97,7 @@ def repack(problem: Problem, state: State, seed: int, moves: bool = True) -> int
     if moves and small and problem.setting[SETS] == 0:
         perfect = bool((state.score[eligible, :COST] >= 1.0).all())
         return pack_whole(problem, state, eligible, goals, prices, perfect, seed)
-    return pack_last(problem, state, crowd_of(problem), goals, prices, low, seed, moves) if low else 0
+    return pack_last(problem, state, broker_loads(problem), goals, prices, low, seed, moves) if low else 0
 
 
 def decisive_goals(problem: Problem, state: State) -> Rows:
@@ -139,7 +139,7 @@ def is_astray(problem: Problem, state: State, b: int) -> bool:
 
 @kernel
 def pack_last(
-    problem: Problem, state: State, crowd: Crowd, goals: np.ndarray, prices: Prices, low: int, seed: int, moves: bool
+    problem: Problem, state: State, loads: BrokerLoads, goals: np.ndarray, prices: Prices, low: int, seed: int, moves: bool
 ) -> int:
     """See `repack`; `goals` int64 are those on loads that count, `low` is how many brokers are out."""
     random, eligible = np.zeros(1, np.int64), active_brokers(problem)
@@ -152,7 +152,7 @@ def pack_last(
             if spare == 0 or not is_astray(problem, state, v):
                 break
             turn = whole(attempt if moves else len(MEMBERS) - 1)  # where nothing is copied, many brokers cost no more than few
-            group = choose(problem, state, crowd, goals, v, turn, eligible, random)
+            group = choose(problem, state, loads, goals, v, turn, eligible, random)
             pool = pool_of(problem, state, goals, group.copy(), prices, whole(2 * ANNEAL_STEPS))
             out, spent = count_out(problem, state, pool), paid_for(problem, state, pool)
             steps = whole(min(ANNEAL_EACH * len(pool.free), ANNEAL_STEPS))
@@ -208,12 +208,12 @@ def total_cost(state: State, brokers: np.ndarray) -> float:
 
 @inner
 def choose(
-    problem: Problem, state: State, crowd: Crowd, goals: np.ndarray, v: int, attempt: int, eligible: np.ndarray, random: np.ndarray
+    problem: Problem, state: State, loads: BrokerLoads, goals: np.ndarray, v: int, attempt: int, eligible: np.ndarray, random: np.ndarray
 ) -> np.ndarray:
     """int64: broker `v`, in every other `attempt` the best partner for it, and any others."""
     size, partners = min(MEMBERS[attempt % len(MEMBERS)], len(eligible)), np.zeros(1, np.int64)
     noise = draw(random, whole(1 << 40)) + 1
-    at = rank_partners(problem, state, crowd, goals, v, whole(min(attempt % 2, size - 1)), noise, partners) + 1
+    at = rank_partners(problem, state, loads, goals, v, whole(min(attempt % 2, size - 1)), noise, partners) + 1
     group = np.full(size, v, np.int64)
     if at > 1:
         group[1] = partners[0]
@@ -292,7 +292,7 @@ def home_of(state: State, pool: Pool, entry: int) -> int:
 
 @inner
 def anneal(
-    problem: Problem, state: State, pool: Pool, fewest: int, least: float, course: Course, steps: int, random: np.ndarray
+    problem: Problem, state: State, pool: Pool, fewest: int, least: float, cooling: Cooling, steps: int, random: np.ndarray
 ) -> tuple[int, float]:  # fmt: skip
     """Let replicas change places by chance, at first nearly free, in the end only for the better, in so many `steps`.
 
@@ -308,11 +308,11 @@ def anneal(
         outside += out[k]
         over += beyond[k]
     most, dear = over * (1.0 + LEAST_PRICE), BEYOND_PRICE * len(pool.free) / members
-    slots, heat, rate = state.replicas.shape[1], course.hot, math.log(course.cold / course.hot)
+    slots, heat, rate = state.replicas.shape[1], cooling.hot, math.log(cooling.cold / cooling.hot)
     for step in range(steps):
         if step % 64 == 0:
-            heat = course.hot * math.exp(rate * step / steps)
-        i, j, to = propose(problem, state, pool, step % course.homeward == 0, course.leaders, random)
+            heat = cooling.hot * math.exp(rate * step / steps)
+        i, j, to = propose(problem, state, pool, step % cooling.homeward == 0, cooling.leaders, random)
         if i < 0:
             continue
         leads, toll = j // slots == i // slots, 0.0
@@ -326,7 +326,7 @@ def anneal(
         out_a, beyond_a = excess(problem, state, pool, a)
         out_b, beyond_b = excess(problem, state, pool, b)
         came, further = out_a + out_b - out[a] - out[b], beyond_a + beyond_b - beyond[a] - beyond[b]
-        delta = course.fare * toll + OUT_PRICE * came + dear * further
+        delta = cooling.fare * toll + OUT_PRICE * came + dear * further
         if delta > 0.0 and (draw(random, whole(1 << 30)) + 1) / (1 << 30) >= math.exp(-delta / heat):
             undo(problem, state, i, j, here)
             continue

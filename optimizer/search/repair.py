@@ -12,29 +12,12 @@ import numpy as np
 from cluster_model.snapshot import BrokerState
 from kernels.compiled import inner, kernel, whole
 from optimizer.broker_sets import strays
-from optimizer.problem import (
-    COLUMN,
-    FOLLOWING,
-    HIGH,
-    LEADING,
-    LOW,
-    MEAN,
-    MENDABLE,
-    MOVABLE,
-    NO_RACK_GOAL,
-    RACK_GOAL,
-    RACK_LIMIT,
-    SCALE,
-    SPREAD,
-    STATE,
-    STRENGTH,
-    Problem,
-)
+from optimizer.problem import COLUMN, FOLLOWING, HIGH, LEADING, MENDABLE, MOVABLE, NO_RACK_GOAL, RACK_GOAL, RACK_LIMIT, STATE, Problem
 from optimizer.search.commit import relocate, transfer
 from optimizer.search.feasible import active_brokers, may_host, must_leave, rack_mates
 from optimizer.search.order import scramble
 from optimizer.search.parameters import LEAST_SLACK, MANY_TARGETS, MANY_TO_MOVE, MOST_MENDERS, SAMPLED_TARGETS, SLACK
-from optimizer.search.potential import NOTHING, cost_of_gaining, felt_goals, linear_cost, scores_low, slope_at, topic_cost
+from optimizer.search.potential import NOTHING, cost_at, cost_of_gaining, curve, felt_goals, linear_cost, scores_low, slope_at, topic_cost
 from optimizer.search.state import RACKS, Rows, State
 
 
@@ -66,9 +49,10 @@ def note_costs(problem: Problem, state: State, hosts: Hosts, b: int) -> None:
     """What is known of broker `b` as it stands."""
     for k in range(len(hosts.felt)):
         g = hosts.felt[k]
-        load, row = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g]
-        hosts.known[b, k] = linear_cost(problem, b, g, load)
-        hosts.slope[b, k] = slope_at(load, row[HIGH], row[LOW], row[MEAN], row[SCALE], problem.force[g, STRENGTH], problem.force[g, SPREAD])
+        load = state.load[b, problem.goal[g, COLUMN]]
+        high, low, mean, scale, w, e = curve(problem, b, g)
+        hosts.known[b, k] = cost_at(load, high, low, mean, scale, w, e)
+        hosts.slope[b, k] = slope_at(load, high, low, mean, scale, w, e)
 
 
 @inner

@@ -16,11 +16,9 @@ from cluster_model.snapshot import BrokerState
 from optimizer.options import PlanOptions, Watch
 from optimizer.problem import COLUMN, KIND, LIMIT, SAME_RACK, STATE, Compiled, Problem
 from optimizer.search.balance import balance
-from optimizer.search.bench import Bench, differing
-from optimizer.search.bring import align_slots, follow
 from optimizer.search.commit import appraise
 from optimizer.search.irreducible import Aim
-from optimizer.search.ledger import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
+from optimizer.search.log import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
 from optimizer.search.parameters import (
     FEW_MOVES,
     MANY_CHANGES,
@@ -34,15 +32,17 @@ from optimizer.search.parameters import (
     VAIN_REPLICAS,
     VAIN_RESTARTS,
 )
-from optimizer.search.partners import crowd_of
+from optimizer.search.partners import broker_loads
 from optimizer.search.polish import polish
 from optimizer.search.record import Lists, Record, published_changes, record
 from optimizer.search.reduce import reduce
 from optimizer.search.repack import repack
 from optimizer.search.repair import lead_leaderless, repair, to_drain
+from optimizer.search.restore import align_slots, follow
 from optimizer.search.sequence import carry_out, cheapest_broker_first
 from optimizer.search.standing import Standing, count_low, is_progress, same_rack_only, standing_of, undone
 from optimizer.search.state import COST, Rows, State
+from optimizer.search.states import States, differing
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
 from optimizer.search.variants import banded, broken_limits, firmly, hard_limits, hopes, limits_alone, mending, tightest, without_middle
@@ -110,24 +110,24 @@ class Lookout:
 
 
 def search(
-    compiled: Compiled, options: PlanOptions, watch: Watch | None = None, bench: Bench | None = None, threads: Threads | None = None
+    compiled: Compiled, options: PlanOptions, watch: Watch | None = None, states: States | None = None, threads: Threads | None = None
 ) -> Found:
     """Restarts of `descend` with other seeds, from the best end so far, until one is no better and none finds an action.
 
     Where one leaves no broker out of band there is no other; large problems get one only, and small ones more where hard limits stay
-    broken. `bench`, where given, stands at the placement of `compiled` with its loads; tasks beside may read it as long as it stands there.
+    broken. `states`, where given, are at the placement of `compiled` with its loads; tasks beside may read them as long as they are.
     """
     threads = threads or Threads()
     problem = compiled.problem
-    bench = Bench(problem, compiled.replicas, compiled.lead) if bench is None else bench
+    states = States(problem, compiled.replicas, compiled.lead) if states is None else states
     if not len(compiled.replicas) or not (problem.broker[:, STATE] == BrokerState.ACTIVE).any():
-        return Found([], bench.at(problem, compiled.replicas, compiled.lead))
+        return Found([], states.at(problem, compiled.replicas, compiled.lead))
     replicas, lead, budget = compiled.replicas, compiled.lead, budget_for(compiled, options)
     first_seed = options.seed % SEEDS
     tries = 1 if options.budgeted or compiled.replicas.size > MOST_RESTARTED else options.restarts or SEEDS
     vain = max(min(VAIN_RESTARTS, VAIN_REPLICAS // compiled.replicas.size), 1)
     rounds: list[Round] = []
-    end: State | None = bench.begin
+    end: State | None = states.current
     lookout, aim = Lookout(watch), Aim(problem)
     exhausted: tuple[int, Chain] | None = None  # the attempt that led here and finds nothing more
     for _ in range(MOST_ROUNDS):
@@ -138,7 +138,7 @@ def search(
                 chain = exhausted[1]
             else:
                 seeded = replace(options, seed=first_seed + attempt * SEED_STEP)
-                chain = descend(compiled, aim, bench, replicas, lead, seeded, budget, lookout, threads)
+                chain = descend(compiled, aim, states, replicas, lead, seeded, budget, lookout, threads)
             if best is None or chain.worth < best.worth:
                 best, found, in_vain = chain, attempt, 0
             else:
@@ -156,13 +156,13 @@ def search(
             break
     if end is None:
         threads.settle()
-        end = bench.at(problem, replicas, lead)
+        end = states.at(problem, replicas, lead)
     return Found(rounds, end, lookout.stopped)
 
 
 # wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
 def descend(
-    compiled: Compiled, aim: Aim, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
+    compiled: Compiled, aim: Aim, states: States, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
     threads: Threads,
 ) -> Chain:  # fmt: skip
     """Rounds with one seed from the given lists, as long as each is worth its moves.
@@ -171,20 +171,20 @@ def descend(
     """
     budget = copied(budget)
     rounds: list[Round] = []
-    end = bench.at(compiled.problem, replicas, lead)
-    problem, reached = _start(aim, bench)
+    end = states.at(compiled.problem, replicas, lead)
+    problem, reached = _start(aim, states)
     lookout.tell(reached.low)
     while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not lookout.stopped:
         spent = copied(budget)
-        log, tried = one_round(compiled, problem, bench, replicas, lead, options, spent, lookout, threads)
+        log, tried = one_round(compiled, problem, states, replicas, lead, options, spent, lookout, threads)
         after = standing_of(problem, tried)
-        worth = log.used[0] > 0 and is_progress(reached, after) and _is_progress_ahead(aim, problem, bench, tried, threads)
+        worth = log.used[0] > 0 and is_progress(reached, after) and _is_progress_ahead(aim, problem, states, tried, threads)
         if log.used[1] > MANY_CHANGES:  # the record will be large
             del tried
-            bench.drop(1)
+            states.drop(1)
         if not worth:
             break
-        end = bench.spare(0)
+        end = states.spare(0)
         scores = record(problem, end, log, options.acceptance == "potential")
         changes = published_changes(compiled, replicas, lead, log)
         rounds.append(Round(replicas, lead, log, scores, changes))
@@ -196,8 +196,8 @@ def descend(
             replicas, lead = replicas.copy(), lead.copy()
             replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
             threads.settle()
-            end = bench.at(compiled.problem, replicas, lead, np.unique(rows))
-            problem, reached = _start(aim, bench)
+            end = states.at(compiled.problem, replicas, lead, np.unique(rows))
+            problem, reached = _start(aim, states)
     potential = float(end.score[problem.broker[:, STATE] == BrokerState.ACTIVE, COST].sum())
     return Chain(rounds, replicas, lead, end, budget, reached, potential, hopes(problem, end))
 
@@ -205,24 +205,24 @@ def descend(
 # wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
 # long: the page of docs/search.md, one stage after the other
 def one_round(
-    compiled: Compiled, problem: Problem, bench: Bench, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
+    compiled: Compiled, problem: Problem, states: States, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
     lookout: Lookout, threads: Threads,
 ) -> tuple[Log, State]:  # fmt: skip
-    """One search from the given lists, at which `bench` stands: its log, and the state it leads to.
+    """One search from the given lists, at which `states` stands: its log, and the state it leads to.
 
     A target is looked for by the potential alone, and its changes are put in acceptable order; and again from there, as long as that
     leaves fewer brokers out, or broken hard limits were wishes of the target; where some stay broken, once with these above all else.
     """
     by_potential = options.acceptance == "potential"
-    target, standing = bench.spare(0), bench.begin  # which stays as it is until something is put in order
-    log = bench.log(replicas.size + POLISH_ROOM)
+    target, standing = states.spare(0), states.current  # which stays as it is until something is put in order
+    log = states.log(replicas.size + POLISH_ROOM)
 
     def schedule(most_urgent: Problem | None = None) -> int:
         nonlocal standing
         to, to_lead = target.replicas, target.lead
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, pending)
-        standing = bench.spare(1) if standing is bench.begin else standing
+        standing = states.spare(1) if standing is states.current else standing
         turns = [pending] if most_urgent is None else cheapest_broker_first(most_urgent, standing, pending, to, to_lead)
         carry_out(problem, standing, budget, log, turns, to, to_lead, by_potential, threads)
         follow(problem, target, standing, pending)
@@ -246,7 +246,7 @@ def one_round(
         reduce(limits, target, standing, replicas, lead, options.seed)
         appraise(problem, target)
         schedule(limits)
-    roles, enough, marks = led_goals(problem, compiled.roles), plenty(problem, budget), bench.topics_out(problem)
+    roles, enough, marks = led_goals(problem, compiled.roles), plenty(problem, budget), states.topics_out(problem)
     begun, cut, low = int(log.used[0]), False, len(problem.broker) + 1
     firm: Problem | None = None
     most = len(problem.broker) * len(problem.goal) + 1  # hard limits broken: fewer, for another target with wishes
@@ -299,18 +299,18 @@ def one_round(
     elif cut and log.used[0] > begun:
         pass  # the next round has a target for what is left of the budget
     else:
-        polish(problem, standing, crowd_of(problem), budget, log, options.seed, by_potential)
+        polish(problem, standing, broker_loads(problem), budget, log, options.seed, by_potential)
     return written(log), standing
 
 
-def _is_progress_ahead(aim: Aim, problem: Problem, bench: Bench, end: State, threads: Threads) -> bool:
+def _is_progress_ahead(aim: Aim, problem: Problem, states: States, end: State, threads: Threads) -> bool:
     """Whether a round that is worth its moves is so, too, by what its `end` aims at: else rounds could lead back and forth."""
     ahead = aim.at(end)
     if ahead is problem:
         return True
     threads.settle()
-    before, after = (_judged(ahead, state) for state in (bench.begin, end))
-    for state in (bench.begin, end):
+    before, after = (_judged(ahead, state) for state in (states.current, end))
+    for state in (states.current, end):
         appraise(problem, state)
     return is_progress(before, after)
 
@@ -320,14 +320,14 @@ def _judged(problem: Problem, state: State) -> Standing:
     return standing_of(problem, state)
 
 
-def _start(aim: Aim, bench: Bench) -> tuple[Problem, Standing]:
-    """What a round aims at from where `bench` stands, and how good that placement is."""
-    problem = aim.at(bench.begin)
-    if problem is not bench.judged_by:
-        bench.appraise(problem)
+def _start(aim: Aim, states: States) -> tuple[Problem, Standing]:
+    """What a round aims at from where `states` stands, and how good that placement is."""
+    problem = aim.at(states.current)
+    if problem is not states.judged_by:
+        states.appraise(problem)
     setting = problem.setting.copy()
-    setting[SAME_RACK] = same_rack_only(problem, bench.begin)
-    return problem._replace(setting=setting), standing_of(problem, bench.begin)
+    setting[SAME_RACK] = same_rack_only(problem, states.current)
+    return problem._replace(setting=setting), standing_of(problem, states.current)
 
 
 def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) -> Problem | None:

@@ -16,7 +16,7 @@ from optimizer.problem import HARD, STATE, Problem
 from optimizer.search.bundle import ask_for, ask_for_counts, bundle, last_change, load_change, moved_slots, note_change
 from optimizer.search.commit import commit
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
-from optimizer.search.ledger import Budget, Log, asks, has_room, is_full, is_limited, publish
+from optimizer.search.log import Budget, Log, asks, has_room, is_full, is_limited, publish
 from optimizer.search.order import ascending
 from optimizer.search.parameters import FEW_TRANSFERS, JUDGED_TOGETHER, LATE_SHARE, LEAST_STEP, SOON
 from optimizer.search.potential import thrift_of

@@ -20,18 +20,16 @@ from optimizer.problem import (
     KIND,
     LIMIT,
     LOW,
-    MEAN,
     RACK_GOAL,
     RACK_OF,
     RF,
-    SCALE,
     SETS,
     STATE,
     STRENGTH,
     Problem,
 )
 from optimizer.search.parameters import LEAST_PROGRESS, WORSE
-from optimizer.search.potential import cost_at, linear_cost
+from optimizer.search.potential import cost_at, curve, linear_cost
 from optimizer.search.state import COST, LED, RACKS, State
 from optimizer.search.variants import broken_limits
 
@@ -86,9 +84,10 @@ def sum_potential(problem: Problem, state: State, rows: np.ndarray, potential: n
         potential[i] = state.score[b, COST]
         for g in range(len(problem.goal)):
             if problem.goal[g, KIND] <= LIMIT:
-                load, row = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g]
+                load = state.load[b, problem.goal[g, COLUMN]]
+                high, low, mean, scale, _, _ = curve(problem, b, g)
                 weight = HARD_WEIGHT if problem.goal[g, HARD] == 1 else problem.force[g, STRENGTH]
-                beyond = cost_at(load, row[HIGH], row[LOW], row[MEAN], row[SCALE], weight, 0.0)
+                beyond = cost_at(load, high, low, mean, scale, weight, 0.0)
                 potential[i] -= linear_cost(problem, b, g, load) - beyond
                 hard[i] += beyond if problem.goal[g, HARD] == 1 else 0.0
         potential[i] = max(potential[i], 0.0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
 from kernels.lanes import either, lanes
-from optimizer.problem import COLUMN, HIGH, LOW, MEAN, SCALE, SPREAD, STRENGTH, Problem
+from optimizer.problem import COLUMN, Problem
 from optimizer.search.batch import Room
 from optimizer.search.candidates import gather, keep_best, scan, take, topic_burden, watched_goals
 from optimizer.search.commit import relocate
@@ -30,9 +30,9 @@ from optimizer.search.parameters import (
     SWAP_SHARE,
     SWAPS_OF_ONE,
 )
-from optimizer.search.potential import badness, cost_at, is_low, linear_cost
-from optimizer.search.shelf import Shelf, new_shelf
+from optimizer.search.potential import badness, cost_at, curve, is_low, linear_cost
 from optimizer.search.state import State
+from optimizer.search.vector_cache import VectorCache, new_cache
 
 
 class Side(NamedTuple):
@@ -57,10 +57,10 @@ def new_side(problem: Problem, most: int, factor: np.ndarray) -> Side:
 
 
 @inner
-def note(problem: Problem, state: State, shelf: Shelf, side: Side, other: int) -> None:
+def note(problem: Problem, state: State, cache: VectorCache, side: Side, other: int) -> None:
     """What is to be known of the replicas at the places of a side for swaps with broker `other`."""
     b, slots = side.at[0], state.replicas.shape[1]
-    take(shelf.vector[b], side.factor, side.place, side.at[1], side.vector)
+    take(cache.vector[b], side.factor, side.place, side.at[1], side.vector)
     for i in range(side.at[1]):
         entry = whole(state.hosted[b, side.place[i]])
         side.entry[i] = entry
@@ -69,10 +69,10 @@ def note(problem: Problem, state: State, shelf: Shelf, side: Side, other: int) -
 
 
 @inner
-def swap_with(problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, mine: Side, theirs: Side, room: Room) -> int:
+def swap_with(problem: Problem, state: State, cache: VectorCache, watched: np.ndarray, mine: Side, theirs: Side, room: Room) -> int:
     """The best swap between the brokers of two sides among their most promising replicas; returns 1 if one was made."""
-    shortlist(problem, state, shelf, watched, mine, theirs.at[0], room)
-    shortlist(problem, state, shelf, watched, theirs, mine.at[0], room)
+    shortlist(problem, state, cache, watched, mine, theirs.at[0], room)
+    shortlist(problem, state, cache, watched, theirs, mine.at[0], room)
     i, j, _ = best_swap(problem, state, watched, mine, theirs, LEAST_GAIN, True)
     if i >= 0:
         make_swap(problem, state, mine, i, theirs, j)
@@ -80,15 +80,15 @@ def swap_with(problem: Problem, state: State, shelf: Shelf, watched: np.ndarray,
 
 
 @inner
-def shortlist(problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, side: Side, other: int, room: Room) -> None:
+def shortlist(problem: Problem, state: State, cache: VectorCache, watched: np.ndarray, side: Side, other: int, room: Room) -> None:
     """The replicas of a broker that do best (or least harm) on broker `other` become its side."""
     b, gains = side.at[0], room.gains
-    n = gather(problem, state, shelf, b, False, side.factor)
-    scan(problem, state, watched, b, other, n, shelf.vector[b], gains)
+    n = gather(problem, state, cache, b, False, side.factor)
+    scan(problem, state, watched, b, other, n, cache.vector[b], gains)
     for i in lanes(n):
         gains[i] = either(side.factor[i] == 0.0, -np.inf, gains[i])
     side.at[1] = keep_best(gains, n, -np.inf, len(side.place), side.place, room.spare)
-    note(problem, state, shelf, side, other)
+    note(problem, state, cache, side, other)
 
 
 @inner
@@ -127,15 +127,9 @@ def swap_gains(problem: Problem, state: State, watched: np.ndarray, v: int, u: i
         gains[j] = 0.0
     for g in watched:
         c = problem.goal[g, COLUMN]
-        w, e = problem.force[g, STRENGTH], problem.force[g, SPREAD]
-        lv, hv, ov, mv, sv = (
-            state.load[v, c], problem.table[v, g, HIGH], problem.table[v, g, LOW], problem.table[v, g, MEAN],
-            problem.table[v, g, SCALE],
-        )  # fmt: skip
-        lu, hu, ou, mu, su = (
-            state.load[u, c], problem.table[u, g, HIGH], problem.table[u, g, LOW], problem.table[u, g, MEAN],
-            problem.table[u, g, SCALE],
-        )  # fmt: skip
+        lv, lu = state.load[v, c], state.load[u, c]
+        hv, ov, mv, sv, w, e = curve(problem, v, g)
+        hu, ou, mu, su, w, e = curve(problem, u, g)
         if sv == 0.0 and su == 0.0:
             continue
         now = linear_cost(problem, v, g, lv) + linear_cost(problem, u, g, lu)
@@ -163,7 +157,7 @@ def swap_out(problem: Problem, state: State, seed: int) -> int:
     """
     brokers, eligible, watched = len(problem.broker), active_brokers(problem), watched_goals(problem, state)
     most, looks, swaps = SWAP_LOOKS_EACH * state.replicas.size, np.zeros(2, np.int64), 0
-    shelf, looks[1] = new_shelf(problem, state, np.zeros(0, np.int64)), scramble(seed)
+    cache, looks[1] = new_cache(problem, state, np.zeros(0, np.int64)), scramble(seed)
     places = state.hosted.shape[1] + 1
     mine, theirs = new_side(problem, whole(SWAP_SAMPLE), np.zeros(places)), new_side(problem, places, np.zeros(places))
     keys, low = np.zeros(brokers), np.zeros(brokers, np.int64)
@@ -184,7 +178,7 @@ def swap_out(problem: Problem, state: State, seed: int) -> int:
             for _ in range(SWAPS_OF_ONE):
                 if looks[0] >= most or not is_low(problem, state, low[order[i]]):
                     break
-                if not swap_one(problem, state, shelf, watched, mine, theirs, eligible, looks):
+                if not swap_one(problem, state, cache, watched, mine, theirs, eligible, looks):
                     break
                 swaps += 1
     return swaps
@@ -192,7 +186,8 @@ def swap_out(problem: Problem, state: State, seed: int) -> int:
 
 @part
 def swap_one(
-    problem: Problem, state: State, shelf: Shelf, watched: np.ndarray, mine: Side, theirs: Side, eligible: np.ndarray, looks: np.ndarray
+    problem: Problem, state: State, cache: VectorCache, watched: np.ndarray, mine: Side, theirs: Side, eligible: np.ndarray,
+    looks: np.ndarray,
 ) -> bool:
     """Make the best swap of a sample of the replicas of a broker against all of some partners at random; whether there was one.
 
@@ -202,17 +197,17 @@ def swap_one(
     best, partner, giving, getting = max(LEAST_STEP, SWAP_SHARE * bad), whole(-1), whole(-1), whole(-1)
     for _ in range(SWAP_PARTNERS):
         u, first = eligible[draw(looks[1:], len(eligible))], draw(looks[1:], whole(1 << 40))
-        n = gather(problem, state, shelf, v, False, mine.factor)
+        n = gather(problem, state, cache, v, False, mine.factor)
         if u == v or n == 0:
             continue
-        theirs.at[0], theirs.at[1] = u, gather(problem, state, shelf, u, False, theirs.factor)
+        theirs.at[0], theirs.at[1] = u, gather(problem, state, cache, u, False, theirs.factor)
         mine.at[1] = min(n, SWAP_SAMPLE)
         for k in range(mine.at[1]):
             mine.place[k] = (first + k * n // mine.at[1]) % n
         for k in range(theirs.at[1]):
             theirs.place[k] = k
-        note(problem, state, shelf, mine, u)
-        note(problem, state, shelf, theirs, v)
+        note(problem, state, cache, mine, u)
+        note(problem, state, cache, theirs, v)
         looks[0] += mine.at[1] * theirs.at[1]
         i, j, gain = best_swap(problem, state, watched, mine, theirs, best, False)
         if i >= 0:

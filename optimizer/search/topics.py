@@ -11,8 +11,9 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
 from optimizer.problem import COUNTS_LEADERS, FOLLOWING, LEADING, MOVABLE, STATE, STRENGTH, TOPIC_ROW, Problem
-from optimizer.search.desk import (
-    Desk,
+from optimizer.search.feasible import fits_as_leader, keeps_scores, may_host
+from optimizer.search.one_topic import (
+    TopicView,
     clear,
     lay_out_topic,
     list_offers,
@@ -20,10 +21,9 @@ from optimizer.search.desk import (
     list_room,
     make_leader,
     make_move,
-    new_desk,
+    new_view,
     note_bands,
 )
-from optimizer.search.feasible import fits_as_leader, keeps_scores, may_host
 from optimizer.search.order import scramble
 from optimizer.search.parameters import DONORS, LEAST_TOPIC_GAIN, MOST_DONORS, OFFERED, TOPIC_TARGETS
 from optimizer.search.potential import NOTHING, cost_of_gaining, rise_by_loads
@@ -41,8 +41,8 @@ def spread_topics(problem: Problem, state: State, seed: int, strict: bool, marks
     `strict`: no broker may leave the band of a goal on loads, and where samples find nothing, every broker is looked at.
     O(P R), and some hundred brokers looked at for each replica out of place.
     """
-    desk = new_desk(problem, state)
-    if len(desk.eligible) < 2:
+    view = new_view(problem, state)
+    if len(view.eligible) < 2:
         return 0
     touched, seen, known = np.zeros(len(problem.topic_first), np.uint8), whole(0), True
     done = 0
@@ -51,7 +51,7 @@ def spread_topics(problem: Problem, state: State, seed: int, strict: bool, marks
             if problem.topic_goal[k, COUNTS_LEADERS] != turn:
                 continue
             misplaced = 0.0
-            for b in desk.eligible:
+            for b in view.eligible:
                 misplaced += state.units[k, b]
             if misplaced == 0.0:
                 continue
@@ -62,47 +62,47 @@ def spread_topics(problem: Problem, state: State, seed: int, strict: bool, marks
                     seen += 1
                     touched[problem.topic[state.trail[seen]]] = 1
                 if problem.topic_first[t + 1] > problem.topic_first[t] and not (known and touched[t] == 0 and marks[k, t] == 0):
-                    done += spread_one(problem, state, desk, k, t, wanted_by_all(problem, k, t, most), seed, strict)
+                    done += spread_one(problem, state, view, k, t, wanted_by_all(problem, k, t, most), seed, strict)
     return done
 
 
 @inner
-def spread_one(problem: Problem, state: State, desk: Desk, k: int, t: int, all_need: bool, seed: int, strict: bool) -> int:
+def spread_one(problem: Problem, state: State, view: TopicView, k: int, t: int, all_need: bool, seed: int, strict: bool) -> int:
     """Bring topic `t` into the bands of goal `k`; returns changes made."""
-    found = lay_out_topic(problem, state, desk, t, problem.topic_goal[k, COUNTS_LEADERS] == 1)
-    members = desk.eligible if all_need else desk.holders[:found]
-    note_bands(problem, desk, k, t, members)
+    found = lay_out_topic(problem, state, view, t, problem.topic_goal[k, COUNTS_LEADERS] == 1)
+    members = view.eligible if all_need else view.holders[:found]
+    note_bands(problem, view, k, t, members)
     over, under = 0, 0
     for b in members:
-        if desk.held[b] > desk.high[b]:
-            desk.over[over] = b
+        if view.held[b] > view.high[b]:
+            view.over[over] = b
             over += 1
-        elif desk.held[b] < desk.low[b]:
-            desk.under[under] = b
+        elif view.held[b] < view.low[b]:
+            view.under[under] = b
             under += 1
     done = 0
     if over > 0 or under > 0:
-        note_bands(problem, desk, k, t, desk.eligible)
-        done = settle(problem, state, desk, k, over, under, seed + t * 8191, strict)
-    clear(state, desk, members, done > 0)
+        note_bands(problem, view, k, t, view.eligible)
+        done = settle(problem, state, view, k, over, under, seed + t * 8191, strict)
+    clear(state, view, members, done > 0)
     return done
 
 
 @part
-def settle(problem: Problem, state: State, desk: Desk, k: int, over: int, under: int, seed: int, strict: bool) -> int:
-    """Let the brokers in `desk.over` give and those in `desk.under` take; `seed` is the topic's."""
+def settle(problem: Problem, state: State, view: TopicView, k: int, over: int, under: int, seed: int, strict: bool) -> int:
+    """Let the brokers in `view.over` give and those in `view.under` take; `seed` is the topic's."""
     done, short, leaders = 0, under, problem.topic_goal[k, COUNTS_LEADERS] == 1
     for i in range(over + under):
         gives = i < over
-        b = desk.over[i] if gives else desk.under[i - over]
-        while desk.held[b] > desk.high[b] if gives else desk.held[b] < desk.low[b]:
-            made = leaders and hand_over(problem, state, desk, b, gives, strict)
+        b = view.over[i] if gives else view.under[i - over]
+        while view.held[b] > view.high[b] if gives else view.held[b] < view.low[b]:
+            made = leaders and hand_over(problem, state, view, b, gives, strict)
             if not made and gives:
-                while short > 0 and desk.held[desk.under[short - 1]] >= desk.low[desk.under[short - 1]]:
+                while short > 0 and view.held[view.under[short - 1]] >= view.low[view.under[short - 1]]:
                     short -= 1
-                made = give(problem, state, desk, k, b, short, seed, strict)
+                made = give(problem, state, view, k, b, short, seed, strict)
             elif not made:
-                made = take(problem, state, desk, k, b, seed, strict)
+                made = take(problem, state, view, k, b, seed, strict)
             if not made:
                 break
             done += 1
@@ -110,47 +110,47 @@ def settle(problem: Problem, state: State, desk: Desk, k: int, over: int, under:
 
 
 @inner
-def give(problem: Problem, state: State, desk: Desk, k: int, v: int, short: int, seed: int, strict: bool) -> bool:
+def give(problem: Problem, state: State, view: TopicView, k: int, v: int, short: int, seed: int, strict: bool) -> bool:
     """Move one of the topic from `v` to the broker where the potential falls most: one of the `short` that lack it, or one with room."""
-    start, found = scramble(seed * 1000003 + v * 131 + desk.held[v]), whole(0)
+    start, found = scramble(seed * 1000003 + v * 131 + view.held[v]), whole(0)
     for i in range(min(short, TOPIC_TARGETS)):
-        u = desk.under[(start + i) % short]
-        if desk.held[u] < desk.low[u]:
-            desk.among[found] = u
+        u = view.under[(start + i) % short]
+        if view.held[u] < view.low[u]:
+            view.among[found] = u
             found += 1
     if found == 0:
-        found = list_room(desk, v, whole(2 * TOPIC_TARGETS), whole(TOPIC_TARGETS), start)
-    if make_best(problem, state, desk, k, list_offers(problem, state, desk, v, whole(OFFERED), found), strict):
+        found = list_room(view, v, whole(2 * TOPIC_TARGETS), whole(TOPIC_TARGETS), start)
+    if make_best(problem, state, view, k, list_offers(problem, state, view, v, whole(OFFERED), found), strict):
         return True
     if not strict:
         return False
-    found = list_room(desk, v, len(desk.eligible), len(desk.eligible), start)
-    return make_best(problem, state, desk, k, list_offers(problem, state, desk, v, whole(4 * OFFERED), found), strict)
+    found = list_room(view, v, len(view.eligible), len(view.eligible), start)
+    return make_best(problem, state, view, k, list_offers(problem, state, view, v, whole(4 * OFFERED), found), strict)
 
 
 @inner
-def take(problem: Problem, state: State, desk: Desk, k: int, u: int, seed: int, strict: bool) -> bool:
+def take(problem: Problem, state: State, view: TopicView, k: int, u: int, seed: int, strict: bool) -> bool:
     """Move one of the topic to `u`, from a broker that holds more than it needs."""
-    start, leaders = scramble(seed * 1000211 + u * 1009 + desk.held[u]), problem.topic_goal[k, COUNTS_LEADERS] == 1
-    few = (desk.first[1] - desk.first[0]) * state.replicas.shape[1] <= 2 * DONORS
-    offers = list_requests(problem, state, desk, u, whole(2 * DONORS if few else DONORS), start, leaders)
-    if make_best(problem, state, desk, k, offers, strict):
+    start, leaders = scramble(seed * 1000211 + u * 1009 + view.held[u]), problem.topic_goal[k, COUNTS_LEADERS] == 1
+    few = (view.first[1] - view.first[0]) * state.replicas.shape[1] <= 2 * DONORS
+    offers = list_requests(problem, state, view, u, whole(2 * DONORS if few else DONORS), start, leaders)
+    if make_best(problem, state, view, k, offers, strict):
         return True
     if few or not strict:
         return False
-    return make_best(problem, state, desk, k, list_requests(problem, state, desk, u, whole(MOST_DONORS), start, leaders), strict)
+    return make_best(problem, state, view, k, list_requests(problem, state, view, u, whole(MOST_DONORS), start, leaders), strict)
 
 
 @inner
-def make_best(problem: Problem, state: State, desk: Desk, k: int, offers: int, strict: bool) -> bool:
-    """Make the first `offers` of `desk.offer` true that lowers the potential most, if one does."""
+def make_best(problem: Problem, state: State, view: TopicView, k: int, offers: int, strict: bool) -> bool:
+    """Make the first `offers` of `view.offer` true that lowers the potential most, if one does."""
     slots, worth = state.replicas.shape[1], problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
     best, most, before, relief = whole(-1), LEAST_TOPIC_GAIN, whole(-1), 0.0
     for i in range(offers):
-        entry, target = desk.offer[i, 0], desk.offer[i, 1]
-        p, s = desk.first[0] + entry // slots, entry % slots
+        entry, target = view.offer[i, 0], view.offer[i, 1]
+        p, s = view.first[0] + entry // slots, entry % slots
         source, role = state.replicas[p, s], whole(LEADING if state.lead[p] == s else FOLLOWING)
-        gain = worth * ((1.0 if desk.held[source] > desk.high[source] else 0.0) + (1.0 if desk.held[target] < desk.low[target] else 0.0))
+        gain = worth * ((1.0 if view.held[source] > view.high[source] else 0.0) + (1.0 if view.held[target] < view.low[target] else 0.0))
         if entry != before:
             before, relief = entry, rise_by_loads(problem, state, source, p, whole(NOTHING), p, role)
         gain -= relief + rise_by_loads(problem, state, target, p, role, p, whole(NOTHING))
@@ -164,7 +164,7 @@ def make_best(problem: Problem, state: State, desk: Desk, k: int, offers: int, s
         if not strict or keeps_scores(problem, state, target, p, role, p, whole(NOTHING)):
             best, most = whole(i), gain
     if best >= 0:
-        make_move(problem, state, desk, desk.offer[best, 0], desk.offer[best, 1])
+        make_move(problem, state, view, view.offer[best, 0], view.offer[best, 1])
     return best >= 0
 
 
@@ -195,7 +195,7 @@ def lead_gain(problem: Problem, state: State, p: int, o: int, strict: bool) -> f
 
 
 @inner
-def hand_over(problem: Problem, state: State, desk: Desk, b: int, gives: bool, strict: bool) -> bool:
+def hand_over(problem: Problem, state: State, view: TopicView, b: int, gives: bool, strict: bool) -> bool:
     """Make the best transfer of one leadership of the topic from broker `b` (`gives`) to a follower's with room for it, or to `b` from
     one that leads more than it needs, if one lowers the potential."""
     slots = state.replicas.shape[1]
@@ -203,17 +203,17 @@ def hand_over(problem: Problem, state: State, desk: Desk, b: int, gives: bool, s
     for i in range(state.hosts[b]):
         p, s = whole(state.hosted[b, i] // slots), whole(state.hosted[b, i] % slots)
         lead = state.lead[p]
-        if p < desk.first[0] or p >= desk.first[1] or lead < 0 or (lead == s) != gives or problem.partition[p, MOVABLE] == 0:
+        if p < view.first[0] or p >= view.first[1] or lead < 0 or (lead == s) != gives or problem.partition[p, MOVABLE] == 0:
             continue
         for o in range(slots):
             giver, taker = state.replicas[p, lead], state.replicas[p, o]
             if taker < 0 or o == lead or (not gives and o != s) or problem.broker[taker, STATE] != 0:
                 continue
-            if desk.held[taker] >= desk.high[taker] if gives else problem.broker[giver, STATE] != 0 or desk.held[giver] <= desk.low[giver]:
+            if view.held[taker] >= view.high[taker] if gives else problem.broker[giver, STATE] != 0 or view.held[giver] <= view.low[giver]:
                 continue
             gain = lead_gain(problem, state, p, whole(o), strict)
             if gain > most:
                 best_p, best_o, most = p, whole(o), gain
     if best_p >= 0:
-        make_leader(problem, state, desk, best_p, best_o)
+        make_leader(problem, state, view, best_p, best_o)
     return best_p >= 0

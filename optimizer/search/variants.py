@@ -31,7 +31,7 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
-from optimizer.search.ledger import Budget
+from optimizer.search.log import Budget
 from optimizer.search.parameters import FIRM_WEIGHT
 from optimizer.search.state import COST, State
 

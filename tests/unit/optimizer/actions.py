@@ -21,10 +21,10 @@ from goals.document import parse_goals
 from optimizer import problem as tables
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
-from optimizer.search.bring import follow
 from optimizer.search.commit import build_state
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, REPAIRS_RACKS, REPAIRS_SCORES, judge, propose_all
 from optimizer.search.evaluate import TOLERANCE as RISE
+from optimizer.search.restore import follow
 from optimizer.search.state import MAX_CHANGES, State
 from tests.oracle.cluster import Cluster, Key
 from tests.oracle.goal_files import constraints_of, goals_of

@@ -15,8 +15,8 @@ from optimizer.search.candidates import gather, keep_best, lacks_replicas
 from optimizer.search.commit import build_state
 from optimizer.search.leadership import appraise, promise, promises, survey, transfer_gain
 from optimizer.search.parameters import DUE_ADDED
-from optimizer.search.shelf import fetch, new_shelf
 from optimizer.search.state import LED, State
+from optimizer.search.vector_cache import fetch, new_cache
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
 from tests.unit.optimizer.actions import Trial, partition, usage
@@ -46,13 +46,13 @@ def test_the_best_are_kept_whatever_their_keys(seed: int, floor: float) -> None:
 @kernel
 def exceeded(problem: Problem, state: State, roles: np.ndarray, led: np.ndarray, v: int, room: Room) -> float:
     """The most by which a transfer from or to broker `v` gains more than is promised of it."""
-    shelf = new_shelf(problem, state, roles)
+    cache = new_cache(problem, state, roles)
     n, slots = state.hosts[v], state.replicas.shape[1]
     mine, bounds, costs, slopes = room.factors, room.gains, room.costs, room.slopes
     costs[:] = 0.0
-    fetch(problem, state, shelf, v)
+    fetch(problem, state, cache, v)
     survey(problem, state, led, slopes, room.steep)
-    promises(problem, state, shelf, led, v, True, True, room)
+    promises(problem, state, cache, led, v, True, True, room)
     worst = -np.inf
     appraise(problem, state, led, v, costs)
     for i in range(n):
@@ -63,9 +63,9 @@ def exceeded(problem: Problem, state: State, roles: np.ndarray, led: np.ndarray,
             u = state.replicas[p, o]
             appraise(problem, state, led, u, costs)
             if state.mark[v, i] & LED:
-                gain, most = transfer_gain(problem, state, led, p, v, u, costs), promise(shelf, led, v, i, u, 1.0, slopes, mine)
+                gain, most = transfer_gain(problem, state, led, p, v, u, costs), promise(cache, led, v, i, u, 1.0, slopes, mine)
             else:
-                gain, most = transfer_gain(problem, state, led, p, u, v, costs), promise(shelf, led, v, i, u, -1.0, slopes, mine)
+                gain, most = transfer_gain(problem, state, led, p, u, v, costs), promise(cache, led, v, i, u, -1.0, slopes, mine)
             worst = max(worst, gain - most, most - bounds[i] - 1e-6 * abs(bounds[i]))
     return worst
 
@@ -84,7 +84,7 @@ def test_no_transfer_gains_more_than_it_promises(variant: str) -> None:
 @kernel
 def factors_of(problem: Problem, state: State, roles: np.ndarray, watched: np.ndarray, source: int, target: int, room: Room) -> int:
     due = lacks_replicas(problem, state, watched, target)
-    return gather(problem, state, new_shelf(problem, state, roles), source, due, room.factors)
+    return gather(problem, state, new_cache(problem, state, roles), source, due, room.factors)
 
 
 def preferred(disk_of_second: float, replicas_of_second: int) -> float:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from optimizer.search.evaluate import judge, propose
-from optimizer.search.ledger import Budget, empty_log
+from optimizer.search.log import Budget, empty_log
 from optimizer.search.parameters import LEAST_STEP, POLISH_SHARE
-from optimizer.search.partners import crowd_of
+from optimizer.search.partners import broker_loads
 from optimizer.search.polish import polish
 from optimizer.search.potential import badness, scores_low
 from optimizer.search.state import State
@@ -31,7 +31,7 @@ def polished(made: Trial, by_potential: bool) -> tuple[State, int]:
     compiled, state = made.compiled, made.state
     log = empty_log(state.replicas.shape[1], 500)
     budget = Budget(np.full(3, -1.0), np.zeros(3), compiled.replicas, compiled.lead, np.zeros(len(compiled.lead), np.int64))
-    return state, int(polish(compiled.problem, state, crowd_of(compiled.problem), budget, log, 0, by_potential))
+    return state, int(polish(compiled.problem, state, broker_loads(compiled.problem), budget, log, 0, by_potential))
 
 
 @pytest.mark.parametrize("by_potential", [False, True])

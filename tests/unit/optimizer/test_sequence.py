@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optimizer.options import PlanOptions
-from optimizer.search.ledger import Budget, Log, budget_for, empty_log
+from optimizer.search.log import Budget, Log, budget_for, empty_log
 from optimizer.search.sequence import Judged, in_turn, judge_each, sequence, take_back
 from optimizer.search.state import State
 from tests.unit.optimizer.actions import Document, Trial, partition, usage

@@ -20,7 +20,7 @@ from optimizer.planner import plan
 from optimizer.search import bundle, polish, reduce, relief, search, sequence
 from optimizer.search.balance import balance
 from optimizer.search.evaluate import evaluate
-from optimizer.search.ledger import budget_for, has_partitions, plenty
+from optimizer.search.log import budget_for, has_partitions, plenty
 from optimizer.search.parameters import ENDLESS
 from optimizer.search.state import COST
 from tests.clusters.goals import goals_text

@@ -16,7 +16,7 @@ from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
 from optimizer.problem import Compiled
-from optimizer.search.ledger import budget_for, is_spent
+from optimizer.search.log import budget_for, is_spent
 from optimizer.why_totals import Totals
 from tests.unit.optimizer.scenarios import cluster
 

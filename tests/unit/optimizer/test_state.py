@@ -11,7 +11,7 @@ import pytest
 
 from optimizer import problem as tables
 from optimizer.search.commit import build_state
-from optimizer.search.ledger import empty_log
+from optimizer.search.log import empty_log
 from optimizer.search.record import BrokenRuleError, Record, record
 from optimizer.search.state import COST, State
 from tests.unit.optimizer.actions import Change, Document, Judged, Trial, partition, usage

@@ -21,7 +21,7 @@ from optimizer.options import PlanOptions
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.problem import Compiled
-from optimizer.search.ledger import Log
+from optimizer.search.log import Log
 from optimizer.search.record import published_changes
 from optimizer.search.search import search
 from tests.clusters.synthetic import cluster as synthetic

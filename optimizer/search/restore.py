@@ -1,6 +1,6 @@
 """States brought to another placement by undoing and redoing only what differs.
 
-Called by `bench`. What comes out is what `build_state` gives there, bit for bit.
+Called by `states`. What comes out is what `build_state` gives there, bit for bit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def copy_state(state: State) -> State:
     return copy
 
 
-def become(state: State, like: State) -> None:
+def overwrite(state: State, like: State) -> None:
     """Make all of `state` but its home that of `like`, which has room for as long lists."""
     for name, column in state._asdict().items():
         if name != "home" and name not in LISTS:
@@ -44,7 +44,7 @@ def copy_lists(state: State, like: State) -> None:
 
 
 @kernel
-def unlike(rows: np.ndarray, one: np.ndarray, one_lead: np.ndarray, other: np.ndarray, other_lead: np.ndarray) -> np.ndarray:
+def which_differ(rows: np.ndarray, one: np.ndarray, one_lead: np.ndarray, other: np.ndarray, other_lead: np.ndarray) -> np.ndarray:
     """Of partitions `rows` (int64, ascending, some more than once) those whose lists or leaders differ, each once."""
     found = np.empty(len(rows), np.int64)
     count = 0
@@ -67,7 +67,7 @@ def unlike(rows: np.ndarray, one: np.ndarray, one_lead: np.ndarray, other: np.nd
 
 
 @kernel
-def bring(problem: Problem, state: State, rows: np.ndarray, replicas: np.ndarray, lead: np.ndarray) -> None:
+def restore(problem: Problem, state: State, rows: np.ndarray, replicas: np.ndarray, lead: np.ndarray) -> None:
     """Put partitions `rows` where `replicas` and `lead` want them: lists in the order of partitions, caches up to date."""
     slots = state.replicas.shape[1]
     for p in rows:
@@ -128,7 +128,7 @@ def enter(state: State, b: int, entry: int) -> None:
 
 
 @kernel
-def resemble(state: State, like: State, rows: np.ndarray, touched: np.ndarray) -> None:
+def restore_from(state: State, like: State, rows: np.ndarray, touched: np.ndarray) -> None:
     """Placement and lists of `like`; `rows` int64 are partitions, and `touched` bool [B] brokers, in which they may differ."""
     slots = state.replicas.shape[1]
     for p in rows:

@@ -1,7 +1,7 @@
 """Vectors of the replicas on brokers, side by side, as they were when somebody last asked for them.
 
 A search asks for the replicas of the same few brokers again and again, and each vector lies somewhere else in memory: fetching them
-took longer than weighing them. What is on the shelf is asked for once. Loads do not change during a search, so an entry is right as
+took longer than weighing them. What is on the cache is asked for once. Loads do not change during a search, so an entry is right as
 long as the same replica stands at the same place of its broker's list in the same role; `fetch` compares that.
 """
 
@@ -20,7 +20,7 @@ from optimizer.search.state import LED, State
 from optimizer.threads import Threads
 
 
-class Shelf(NamedTuple):
+class VectorCache(NamedTuple):
     """B brokers, C columns, n places of a replica list. Memory is used as far as brokers are asked for."""
 
     known: np.ndarray  # int64 [B], how many first places have been fetched
@@ -32,7 +32,7 @@ class Shelf(NamedTuple):
 
 
 @both
-def new_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
+def new_cache(problem: Problem, state: State, roles: np.ndarray) -> VectorCache:
     """An empty one; `roles` int64 [G] marks goals in which a leader costs another amount than a follower."""
     brokers, room = state.hosted.shape
     room = -(-room // PAGE) * PAGE
@@ -47,7 +47,7 @@ def new_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
             if seats[g] == count:
                 goals[count] = g
                 count += 1
-    return Shelf(
+    return VectorCache(
         np.zeros(brokers, np.int64), np.empty((brokers, room), np.int32),
         np.empty((brokers, problem.vector.shape[2] + 1, room), np.float32), goals[:count], seats,
         np.empty((brokers, count, room), np.float32),
@@ -55,8 +55,8 @@ def new_shelf(problem: Problem, state: State, roles: np.ndarray) -> Shelf:
 
 
 @kernel
-def lay_out(problem: Problem, state: State, shelf: Shelf, first: int, last: int) -> None:
-    """Bring the replicas of partitions from `first` up to `last` to their places on an empty shelf.
+def lay_out(problem: Problem, state: State, cache: VectorCache, first: int, last: int) -> None:
+    """Bring the replicas of partitions from `first` up to `last` to their places on an empty cache.
 
     As `fetch` of all brokers once it was done for all partitions, in half the time: each is looked at once, one after the other, and so
     are the places of a broker.
@@ -69,41 +69,41 @@ def lay_out(problem: Problem, state: State, shelf: Shelf, first: int, last: int)
             if b < 0:
                 continue
             i, role = state.place[p, s], whole(LEADING if state.lead[p] == s else FOLLOWING)
-            shelf.replica[b, i] = (p * slots + s) * 2 + role
-            write_place(problem, shelf, b, i, p, role, thrift)
+            cache.replica[b, i] = (p * slots + s) * 2 + role
+            write_place(problem, cache, b, i, p, role, thrift)
     if first == 0:
         for b in range(len(state.hosts)):
-            shelf.known[b] = state.hosts[b]
+            cache.known[b] = state.hosts[b]
 
 
 @inner
-def write_place(problem: Problem, shelf: Shelf, b: int, i: int, p: int, role: int, thrift: float) -> None:
+def write_place(problem: Problem, cache: VectorCache, b: int, i: int, p: int, role: int, thrift: float) -> None:
     """Loads and thrift of a replica of `p` in `role`, at place `i` of broker `b`."""
     columns = problem.vector.shape[2]
     for c in range(columns):
-        shelf.vector[b, c, i] = problem.vector[p, role, c]
-    shelf.vector[b, columns, i] = thrift
-    for j in range(len(shelf.goal)):
-        c = problem.goal[shelf.goal[j], COLUMN]
-        shelf.lead[b, j, i] = np.float32(problem.vector[p, LEADING, c]) - np.float32(problem.vector[p, FOLLOWING, c])
+        cache.vector[b, c, i] = problem.vector[p, role, c]
+    cache.vector[b, columns, i] = thrift
+    for j in range(len(cache.goal)):
+        c = problem.goal[cache.goal[j], COLUMN]
+        cache.lead[b, j, i] = np.float32(problem.vector[p, LEADING, c]) - np.float32(problem.vector[p, FOLLOWING, c])
 
 
 @inner
-def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
+def fetch(problem: Problem, state: State, cache: VectorCache, b: int) -> None:
     """Bring the places of broker `b` up to date."""
     slots = state.replicas.shape[1]
-    n, known = state.hosts[b], shelf.known[b]
+    n, known = state.hosts[b], cache.known[b]
     for start in range(0, n, TOGETHER):
         stop = min(start + TOGETHER, n)
         others = max(stop - max(start, known), 0)
         for i in lanes(min(stop, known) - start):
             role = either(state.mark[b, start + i] & LED, LEADING, FOLLOWING)
-            others += number(shelf.replica[b, start + i] != state.hosted[b, start + i] * 2 + role)
+            others += number(cache.replica[b, start + i] != state.hosted[b, start + i] * 2 + role)
         if others == 0:
             continue
         for i in range(start, stop):
             role = LEADING if state.mark[b, i] & LED else FOLLOWING
-            if i >= known or shelf.replica[b, i] != state.hosted[b, i] * 2 + role:
+            if i >= known or cache.replica[b, i] != state.hosted[b, i] * 2 + role:
                 q = state.hosted[b, i] // slots
                 ahead(problem.vector[q], LEADING)
                 ahead(problem.vector[q], FOLLOWING)
@@ -112,17 +112,17 @@ def fetch(problem: Problem, state: State, shelf: Shelf, b: int) -> None:
         for i in range(start, stop):
             entry = state.hosted[b, i]
             role = LEADING if state.mark[b, i] & LED else FOLLOWING
-            if i >= known or shelf.replica[b, i] != entry * 2 + role:
-                shelf.replica[b, i] = entry * 2 + role
+            if i >= known or cache.replica[b, i] != entry * 2 + role:
+                cache.replica[b, i] = entry * 2 + role
                 p = entry // slots
-                write_place(problem, shelf, b, i, p, whole(role), thrift_of(problem, p) if problem.partition[p, MOVABLE] == 1 else 0.0)
-    shelf.known[b] = max(known, n)
+                write_place(problem, cache, b, i, p, whole(role), thrift_of(problem, p) if problem.partition[p, MOVABLE] == 1 else 0.0)
+    cache.known[b] = max(known, n)
 
 
-def fill_shelf(problem: Problem, state: State, shelf: Shelf, threads: Threads) -> None:
+def fill_cache(problem: Problem, state: State, cache: VectorCache, threads: Threads) -> None:
     """`lay_out` all partitions, a part in each thread."""
     edges = np.linspace(0, len(state.lead), threads.count + 1).astype(np.int64).tolist()
     if threads.count == 1:
-        lay_out(problem, state, shelf, *edges)
+        lay_out(problem, state, cache, *edges)
     else:
-        threads.share(lambda i: lay_out(problem, state, shelf, edges[i], edges[i + 1]), threads.count)
+        threads.share(lambda i: lay_out(problem, state, cache, edges[i], edges[i + 1]), threads.count)

@@ -1,7 +1,7 @@
 """A star: a broker out of band and its partners, who trade replicas among themselves.
 
 Called by `balance`. A star reads a placement that nobody changes meanwhile, and writes only what belongs to its own brokers: the sums
-that it works with, which are as before when it is done, and their rows of the shelf. So stars without a common broker can be solved
+that it works with, which are as before when it is done, and their rows of the cache. So stars without a common broker can be solved
 side by side. What a star proposes is committed later, one move after the other, each looked at again: two stars may have moved
 replicas of one partition.
 """
@@ -20,19 +20,19 @@ from optimizer.search.feasible import may_host
 from optimizer.search.parameters import KEPT, LEAST_GAIN, PATIENT, SOON
 from optimizer.search.partners import leans
 from optimizer.search.potential import NOTHING, assess, is_low, rise_by_loads
-from optimizer.search.shelf import Shelf
 from optimizer.search.state import COST, State
+from optimizer.search.vector_cache import VectorCache
 
 
 @inner
-def solve_all(problem: Problem, state: State, shelf: Shelf, batch: Batch, first: int, step: int, room: Room) -> None:
-    """`solve` star `first` of a batch and every `step`-th after it."""
+def propose_all(problem: Problem, state: State, cache: VectorCache, batch: Batch, first: int, step: int, room: Room) -> None:
+    """`propose` star `first` of a batch and every `step`-th after it."""
     for i in range(first, batch.used[0], step):
-        solve(problem, state, shelf, batch, i, room)
+        propose(problem, state, cache, batch, i, room)
 
 
 @inner
-def solve(problem: Problem, state: State, shelf: Shelf, batch: Batch, i: int, room: Room) -> None:
+def propose(problem: Problem, state: State, cache: VectorCache, batch: Batch, i: int, room: Room) -> None:
     """Moves between the centre of star `i` and its partners, best partner first, until the centre is in band.
 
     In a batch of one nothing has to wait: moves are settled at once, so that what came may go back.
@@ -46,10 +46,10 @@ def solve(problem: Problem, state: State, shelf: Shelf, batch: Batch, i: int, ro
         over2, under2 = leans(problem, state, watched, u)
         for gives in range(2):  # first what leaves the centre
             if (over or under2) if gives == 0 else (under or over2):
-                pour(problem, state, shelf, v if gives == 0 else u, u if gives == 0 else v, batch, i, room)
+                propose_moves(problem, state, cache, v if gives == 0 else u, u if gives == 0 else v, batch, i, room)
                 if single:
                     withdraw(problem, state, batch, i)
-                    done += settle(problem, state, batch, i)
+                    done += carry_out_star(problem, state, batch, i)
                     batch.moves[i] = 0
         state.score[v, COST] = assess(problem, state, v, state.score[v])
         if not is_low(problem, state, v):
@@ -70,12 +70,14 @@ def withdraw(problem: Problem, state: State, batch: Batch, i: int) -> None:
 
 
 @inner
-def pour(problem: Problem, state: State, shelf: Shelf, source: int, target: int, batch: Batch, star: int, room: Room) -> None:
+def propose_moves(
+    problem: Problem, state: State, cache: VectorCache, source: int, target: int, batch: Batch, star: int, room: Room
+) -> None:
     """Propose moves from `source` to `target`, best gain for its bytes first.
 
     Where the star is patient, a move that gains much less than one that may not be waits: another partner may take the better replica.
     """
-    found = candidates(problem, state, shelf, source, target, batch, star, room)
+    found = candidates(problem, state, cache, source, target, batch, star, room)
     if found == 0:
         return
     watched, slots, topics = batch.goal[: batch.goal[-1]], state.replicas.shape[1], len(room.burdens) > 0
@@ -111,11 +113,11 @@ def pour(problem: Problem, state: State, shelf: Shelf, source: int, target: int,
 
 
 @inner
-def candidates(problem: Problem, state: State, shelf: Shelf, source: int, target: int, batch: Batch, star: int, room: Room) -> int:
+def candidates(problem: Problem, state: State, cache: VectorCache, source: int, target: int, batch: Batch, star: int, room: Room) -> int:
     """The replicas of `source` that gain most on `target` for what they cost, side by side in `room`; returns how many."""
-    block, keys, watched = shelf.vector[source], room.gains, batch.goal[: batch.goal[-1]]
+    block, keys, watched = cache.vector[source], room.gains, batch.goal[: batch.goal[-1]]
     due = lacks_replicas(problem, state, watched, target)
-    n = gather(problem, state, shelf, source, due, room.factors)
+    n = gather(problem, state, cache, source, due, room.factors)
     scan(problem, state, watched, source, target, n, block, keys)
     for i in lanes(n):
         keys[i] = either(keys[i] > LEAST_GAIN, keys[i] * room.factors[i], 0.0)
@@ -157,10 +159,10 @@ def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: i
 
 
 @inner
-def settle_all(problem: Problem, state: State, batch: Batch) -> None:
-    """`settle` every star of a batch, where there is more than one; `batch.moves` says after it how many moves were carried out."""
+def carry_out_all(problem: Problem, state: State, batch: Batch) -> None:
+    """`carry_out_star` every star of a batch, where there is more than one; `batch.moves` says after it how many moves were carried out."""
     for i in range(batch.used[0] if len(batch.centre) > 1 else 0):
-        batch.moves[i] = settle(problem, state, batch, i)
+        batch.moves[i] = carry_out_star(problem, state, batch, i)
 
 
 @inner
@@ -173,7 +175,7 @@ def assess_stale(problem: Problem, state: State, stale: np.ndarray) -> None:
 
 
 @inner
-def settle(problem: Problem, state: State, batch: Batch, i: int) -> int:
+def carry_out_star(problem: Problem, state: State, batch: Batch, i: int) -> int:
     """Carry out what star `i` proposed, as far as it may still be; returns how many moves.
 
     Brokers that have to be assessed after it are marked as `stale`; so many moves touch each that it is done once.

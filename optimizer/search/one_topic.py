@@ -19,7 +19,7 @@ from optimizer.search.state import State
 from optimizer.search.topic_counts import topic_band
 
 
-class Desk(NamedTuple):
+class TopicView(NamedTuple):
     """Room to work on one topic. B brokers, n slots of the largest topic; an entry is a slot counted from the topic's first."""
 
     first: np.ndarray  # int64 [2], the topic's first partition, and that of the next topic
@@ -37,12 +37,12 @@ class Desk(NamedTuple):
 
 
 @inner
-def new_desk(problem: Problem, state: State) -> Desk:
+def new_view(problem: Problem, state: State) -> TopicView:
     brokers, slots = len(problem.broker), state.replicas.shape[1]
     largest = 0
     for t in range(len(problem.topic_first) - 1):
         largest = max(largest, problem.topic_first[t + 1] - problem.topic_first[t])
-    return Desk(
+    return TopicView(
         np.zeros(2, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64),
         np.full(brokers, -1, np.int64), np.zeros(largest * slots + 1, np.int64), np.zeros(brokers, np.int64),
         np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), active_brokers(problem), np.zeros(brokers, np.int64),
@@ -51,119 +51,119 @@ def new_desk(problem: Problem, state: State) -> Desk:
 
 
 @inner
-def lay_out_topic(problem: Problem, state: State, desk: Desk, t: int, leaders: bool) -> int:
-    """Put topic `t` on the desk: replicas, or leaders alone; returns how many brokers hold some, into `desk.holders`."""
+def lay_out_topic(problem: Problem, state: State, view: TopicView, t: int, leaders: bool) -> int:
+    """Put topic `t` on the view: replicas, or leaders alone; returns how many brokers hold some, into `view.holders`."""
     slots, found = state.replicas.shape[1], 0
-    desk.first[0], desk.first[1] = problem.topic_first[t], problem.topic_first[t + 1]
-    for p in range(desk.first[0], desk.first[1]):
+    view.first[0], view.first[1] = problem.topic_first[t], problem.topic_first[t + 1]
+    for p in range(view.first[0], view.first[1]):
         for s in range(slots):
             b = state.replicas[p, s]
             if b < 0 or problem.broker[b, STATE] != 0 or (leaders and state.lead[p] != s):
                 continue
-            if desk.held[b] == 0:
-                desk.holders[found] = b
+            if view.held[b] == 0:
+                view.holders[found] = b
                 found += 1
-            desk.held[b] += 1
-            entry = (p - desk.first[0]) * slots + s
-            desk.following[entry] = desk.head[b]
-            desk.head[b] = entry
+            view.held[b] += 1
+            entry = (p - view.first[0]) * slots + s
+            view.following[entry] = view.head[b]
+            view.head[b] = entry
     return found
 
 
 @inner
-def clear(state: State, desk: Desk, members: np.ndarray, changed: bool) -> None:
-    """Take the topic off the desk, which `members` held, and, where it `changed`, others."""
+def clear(state: State, view: TopicView, members: np.ndarray, changed: bool) -> None:
+    """Take the topic off the view, which `members` held, and, where it `changed`, others."""
     for b in members:
-        desk.held[b], desk.head[b] = 0, -1
-    for p in range(desk.first[0], desk.first[1] if changed else desk.first[0]):
+        view.held[b], view.head[b] = 0, -1
+    for p in range(view.first[0], view.first[1] if changed else view.first[0]):
         for s in range(state.replicas.shape[1]):
             if state.replicas[p, s] >= 0:
-                desk.held[state.replicas[p, s]], desk.head[state.replicas[p, s]] = 0, -1
+                view.held[state.replicas[p, s]], view.head[state.replicas[p, s]] = 0, -1
 
 
 @inner
-def note_bands(problem: Problem, desk: Desk, k: int, t: int, brokers: np.ndarray) -> None:
+def note_bands(problem: Problem, view: TopicView, k: int, t: int, brokers: np.ndarray) -> None:
     """The bands of topic `t` on `brokers`, in topic goal `k`."""
     for b in brokers:
-        desk.low[b], desk.high[b] = topic_band(problem, k, t, b)
+        view.low[b], view.high[b] = topic_band(problem, k, t, b)
 
 
 @inner
-def recast(desk: Desk, entry: int, to: int, source: int, target: int) -> None:
-    """Keep the desk in step: `entry` of `source` is gone, `to` stands on `target`."""
-    at, before = desk.head[source], whole(-1)
+def recast(view: TopicView, entry: int, to: int, source: int, target: int) -> None:
+    """Keep the view in step: `entry` of `source` is gone, `to` stands on `target`."""
+    at, before = view.head[source], whole(-1)
     while at != entry:
         before = at
-        at = desk.following[at]
+        at = view.following[at]
     if before < 0:
-        desk.head[source] = desk.following[entry]
+        view.head[source] = view.following[entry]
     else:
-        desk.following[before] = desk.following[entry]
-    desk.following[to] = desk.head[target]
-    desk.head[target] = to
-    desk.held[source] -= 1
-    desk.held[target] += 1
+        view.following[before] = view.following[entry]
+    view.following[to] = view.head[target]
+    view.head[target] = to
+    view.held[source] -= 1
+    view.held[target] += 1
 
 
 @inner
-def make_move(problem: Problem, state: State, desk: Desk, entry: int, target: int) -> None:
-    """Commit that `entry` of what is counted stands on `target`, on the desk too."""
+def make_move(problem: Problem, state: State, view: TopicView, entry: int, target: int) -> None:
+    """Commit that `entry` of what is counted stands on `target`, on the view too."""
     slots = state.replicas.shape[1]
-    p, s = desk.first[0] + entry // slots, entry % slots
-    recast(desk, entry, entry, state.replicas[p, s], target)
+    p, s = view.first[0] + entry // slots, entry % slots
+    recast(view, entry, entry, state.replicas[p, s], target)
     relocate(problem, state, p, s, target, state.lead[p])
 
 
 @inner
-def make_leader(problem: Problem, state: State, desk: Desk, p: int, o: int) -> None:
-    """Commit that slot `o` leads `p`, on the desk too."""
-    base = (p - desk.first[0]) * state.replicas.shape[1]
-    recast(desk, base + state.lead[p], base + o, state.replicas[p, state.lead[p]], state.replicas[p, o])
+def make_leader(problem: Problem, state: State, view: TopicView, p: int, o: int) -> None:
+    """Commit that slot `o` leads `p`, on the view too."""
+    base = (p - view.first[0]) * state.replicas.shape[1]
+    recast(view, base + state.lead[p], base + o, state.replicas[p, state.lead[p]], state.replicas[p, o])
     transfer(problem, state, p, o)
 
 
 @inner
-def list_offers(problem: Problem, state: State, desk: Desk, v: int, most: int, among: int) -> int:
-    """The first `most` of the topic on broker `v` that may move, each to the first `among` brokers of `desk.among`, into `desk.offer`;
+def list_offers(problem: Problem, state: State, view: TopicView, v: int, most: int, among: int) -> int:
+    """The first `most` of the topic on broker `v` that may move, each to the first `among` brokers of `view.among`, into `view.offer`;
     returns how many."""
     slots, found, looked = state.replicas.shape[1], whole(0), 0
-    entry = desk.head[v]
+    entry = view.head[v]
     while entry >= 0 and looked < most:
-        if problem.partition[desk.first[0] + entry // slots, MOVABLE] == 1:
+        if problem.partition[view.first[0] + entry // slots, MOVABLE] == 1:
             looked += 1
             for i in range(among):
-                desk.offer[found, 0], desk.offer[found, 1] = entry, desk.among[i]
+                view.offer[found, 0], view.offer[found, 1] = entry, view.among[i]
                 found += 1
-        entry = desk.following[entry]
+        entry = view.following[entry]
     return found
 
 
 @inner
-def list_requests(problem: Problem, state: State, desk: Desk, u: int, most: int, start: int, leaders: bool) -> int:
+def list_requests(problem: Problem, state: State, view: TopicView, u: int, most: int, start: int, leaders: bool) -> int:
     """As `list_offers`, what broker `u` may take from brokers that hold more than they need: of `most` drawn from `start` on, or of all
     where they are few."""
     slots, found = state.replicas.shape[1], whole(0)
-    entries = (desk.first[1] - desk.first[0]) * slots
+    entries = (view.first[1] - view.first[0]) * slots
     for i in range(min(most, entries)):
         entry = whole(i if entries <= most else scramble(start + i) % entries)
-        p, s = desk.first[0] + entry // slots, entry % slots
+        p, s = view.first[0] + entry // slots, entry % slots
         b = state.replicas[p, s]
         if b < 0 or b == u or problem.broker[b, STATE] != 0 or problem.partition[p, MOVABLE] == 0:
             continue
-        if (not leaders or state.lead[p] == s) and desk.held[b] > desk.low[b]:
-            desk.offer[found, 0], desk.offer[found, 1] = entry, u
+        if (not leaders or state.lead[p] == s) and view.held[b] > view.low[b]:
+            view.offer[found, 0], view.offer[found, 1] = entry, u
             found += 1
     return found
 
 
 @inner
-def list_room(desk: Desk, v: int, tries: int, most: int, start: int) -> int:
-    """Brokers but `v` with room for one more of the topic, `most` at most, into `desk.among`: of `tries` drawn from `start` on, or of all
+def list_room(view: TopicView, v: int, tries: int, most: int, start: int) -> int:
+    """Brokers but `v` with room for one more of the topic, `most` at most, into `view.among`: of `tries` drawn from `start` on, or of all
     where they are few; returns how many."""
-    count, found = len(desk.eligible), whole(0)
+    count, found = len(view.eligible), whole(0)
     for i in range(min(tries, count)):
-        u = desk.eligible[i if count <= tries else scramble(start + i) % count]
-        if u != v and found < most and desk.held[u] < desk.high[u]:
-            desk.among[found] = u
+        u = view.eligible[i if count <= tries else scramble(start + i) % count]
+        if u != v and found < most and view.held[u] < view.high[u]:
+            view.among[found] = u
             found += 1
     return found

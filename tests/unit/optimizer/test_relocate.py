@@ -18,9 +18,9 @@ from optimizer.search.candidates import gather, lacks_replicas, scan
 from optimizer.search.commit import build_state
 from optimizer.search.feasible import may_host
 from optimizer.search.parameters import KEPT, LEAST_GAIN
-from optimizer.search.shelf import new_shelf
-from optimizer.search.stars import pour, weigh, withdraw
+from optimizer.search.relocate import propose_moves, weigh, withdraw
 from optimizer.search.state import State
+from optimizer.search.vector_cache import new_cache
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
 from tests.unit.optimizer.actions import Trial, partition
@@ -33,15 +33,15 @@ def missed(
     problem: Problem, state: State, roles: np.ndarray, watched: np.ndarray, source: int, target: int, batch: Batch, room: Room
 ) -> float:
     """By how much, as a share of it, the best replica left at any move is better than the one proposed; -1 for no moves."""
-    shelf, slots, zero = new_shelf(problem, state, roles), state.replicas.shape[1], whole(0)
+    cache, slots, zero = new_cache(problem, state, roles), state.replicas.shape[1], whole(0)
     batch.centre[0], batch.moves[0] = source, 0
     due = lacks_replicas(problem, state, watched, target)
-    pour(problem, state, shelf, source, target, batch, zero, room)
+    propose_moves(problem, state, cache, source, target, batch, zero, room)
     withdraw(problem, state, batch, zero)
     worst = -1.0
     for m in range(batch.moves[0]):
-        n = gather(problem, state, shelf, source, due, room.factors)
-        scan(problem, state, watched, source, target, n, shelf.vector[source], room.gains)
+        n = gather(problem, state, cache, source, due, room.factors)
+        scan(problem, state, watched, source, target, n, cache.vector[source], room.gains)
         best, chosen = 0.0, 0.0
         for i in range(n):
             entry, gone = state.hosted[source, i], False
@@ -94,7 +94,7 @@ def given(patient: int, held: list[float], room: float) -> list[float]:
 @kernel
 def poured(problem: Problem, state: State, batch: Batch, room: Room) -> None:
     zero, one = whole(0), whole(1)
-    pour(problem, state, new_shelf(problem, state, np.zeros(1, np.int64)), zero, one, batch, zero, room)
+    propose_moves(problem, state, new_cache(problem, state, np.zeros(1, np.int64)), zero, one, batch, zero, room)
 
 
 def test_a_small_replica_waits_where_a_large_one_has_no_room() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimizer.search.bring import become, copy_state, unlike
 from optimizer.search.commit import build_state
+from optimizer.search.restore import copy_state, overwrite, which_differ
 from tests.unit.optimizer.actions import Trial, partition, usage
 
 NOWHERE = 77_777
@@ -32,7 +32,7 @@ def test_a_state_becomes_another() -> None:
     replicas = made.state.replicas.copy()
     replicas[5:20, 0] = 0
     other = build_state(made.compiled.problem, replicas, made.state.lead)
-    become(other, made.state)
+    overwrite(other, made.state)
     for name in ("replicas", "lead", "place", "hosts", "load", "score"):
         assert np.array_equal(getattr(other, name), getattr(made.state, name)), name
     for b, n in enumerate(made.state.hosts):
@@ -46,5 +46,5 @@ def test_partitions_that_differ_are_found_once_each_among_those_named() -> None:
     other[[3, 7, 20], [0, 2, 1]] += 1
     other_lead[[7, 9]] += 1
     named = np.array([0, 3, 3, 7, 8, 9, 9, 49])
-    assert unlike(named, one, lead, other, other_lead).tolist() == [3, 7, 9]
-    assert unlike(named[:0], one, lead, other, other_lead).tolist() == []
+    assert which_differ(named, one, lead, other, other_lead).tolist() == [3, 7, 9]
+    assert which_differ(named[:0], one, lead, other, other_lead).tolist() == []
