@@ -1,10 +1,10 @@
 """Lower bounds: replica moves and bytes that no plan can avoid.
 
-For every broker and goal, the fewest replicas and the fewest bytes that must leave it (or enter it) before it is in band, each as a
-fractional knapsack, which no whole number of replicas can beat; and the fewest replicas for all goals together that it is over.
-Leadership transfers are free: a broker counts as if it led nothing where it holds too much, and as if it led everything where it holds
-too little. Goals on topics force moves of their own (`optimizer.topic_bounds`), and so do racks (`optimizer.rack_bounds`); of each
-broker the larger need counts.
+For every broker and goal: the fewest replicas and the fewest bytes that must leave the broker (or come to it) before it is within its
+target range, each as a fractional knapsack, which no whole number of replicas can beat; and the fewest replicas for all goals together
+that the broker exceeds. Leadership transfers are free: a broker counts as if it led nothing if it holds too much, and as if it led
+everything if it holds too little. Goals on topics force moves of their own (`optimizer.topic_bounds`), and so do racks
+(`optimizer.rack_bounds`); for each broker the larger need counts.
 Source: ours, reference study of the planner.
 """
 
@@ -45,20 +45,20 @@ from optimizer.topic_bounds import forced_by_topics
 
 Array = np.ndarray
 
-FEW = 400  # replicas a broker, on average; where there are more, those that mend several goals at once hardly change what must leave
-WEIGHINGS, STRIDE = 16, 8.0  # of goals against one another; how far the first goes
-CLOSE = 0.01  # a choice for a sum reaches every goal this nearly: hardly any weights are better
+FEW = 400  # replicas per broker, on average: with more, replicas that help several goals at once hardly change what must leave
+WEIGHINGS, STRIDE = 16, 8.0  # rounds of weighing goals against each other; step of the first round
+CLOSE = 0.01  # if a choice reaches every goal within this share, no weights are much better
 FIRST = 4096  # partitions that are sorted first to fill a broker
-SAMPLED = 16_384  # partitions that tell which of all are large
+SAMPLED = 16_384  # partitions that show which of all are large
 ROWS = 8_192  # partitions that are looked at together
 
 
 def lower_bounds(problem: Problem, state: State, topics_out: Array | None = None) -> LowerBounds:
-    """Bounds for bringing every broker into band (and dead and draining ones empty) from the placement of `state`.
+    """Lower bounds for plans that get every broker within its target ranges (dead and draining brokers empty) from `state`.
 
-    `topics_out` uint8 [K, T] is 0 where nobody is outside the band of a topic, as far as that is known.
+    `topics_out` uint8 [K, T] is 0 if no broker is outside the target range of a topic, 1 if one is or may be.
 
-    O(G P R log P). A broker that cannot reach its band counts as far as it can be known to need.
+    O(G P R log P). A broker that cannot reach its target range counts with the part of its need that is certain.
     """
     count, goals = len(problem.broker), len(problem.goal)
     states = problem.broker[:, STATE]
@@ -83,7 +83,7 @@ def lower_bounds(problem: Problem, state: State, topics_out: Array | None = None
 
 
 def _must_go(problem: Problem, state: State) -> tuple[Array, Array]:
-    """float64 [B] replicas, and bytes, that have to leave dead and draining brokers, and brokers of other sets."""
+    """float64 [B] replicas, and bytes, that have to leave dead and draining brokers, and brokers outside the set of their topic."""
     moves, data = np.zeros(len(problem.broker)), np.zeros(len(problem.broker))
     usable = np.append(problem.broker[:, STATE] != BrokerState.DEAD, False)
     for b in np.flatnonzero(np.isin(problem.broker[:, STATE], (BrokerState.DEAD, BrokerState.DRAINING))).tolist():
@@ -99,7 +99,7 @@ def _must_go(problem: Problem, state: State) -> tuple[Array, Array]:
 
 
 def _must_come(problem: Problem, lack: Array, under: Array) -> tuple[Array, Array]:
-    """float64 [B] replicas, and bytes, that have to come to each broker: for the most of what it lacks in goals `under` (bool [G, B])."""
+    """float64 [B] replicas, and bytes, that have to come to each broker: the largest need in goals `under`, of loads `lack` ([G, B])."""
     moves, data = np.zeros(len(problem.broker)), np.zeros(len(problem.broker))
     goals = np.flatnonzero(under.any(axis=1))
     if not len(goals):
@@ -117,7 +117,7 @@ def _must_come(problem: Problem, lack: Array, under: Array) -> tuple[Array, Arra
 
 @kernel
 def most_of_each(vector: Array, columns: Array) -> Array:
-    """float64 [n, P]: what each partition costs at most, in either role, in `columns` int64 [n] of `vector`."""
+    """float64 [n, P]: the largest load of each partition, in either role, in `columns` int64 [n] of `vector`."""
     most = np.empty((len(columns), len(vector)))
     for p in range(len(vector)):
         for k in range(len(columns)):
@@ -129,9 +129,9 @@ def most_of_each(vector: Array, columns: Array) -> Array:
 def leaving(
     problem: Problem, state: State, low: Array, high: Array, out_moves: Array, out_bytes: Array, lack: Array
 ) -> None:
-    """Raise `out_moves` and `out_bytes` float64 [B] to what must leave each eligible broker; `lack` [G, B] to what must come.
+    """Raise `out_moves` and `out_bytes` float64 [B] to what must leave each active broker; set `lack` [G, B] to the load that must come.
 
-    `low`, `high` float64 [G, B] are bands. Giving up every leadership, or taking all, is free.
+    `low`, `high` float64 [G, B] are the ends of target ranges. A broker may give up or take any number of leaderships for free.
     """
     slots = state.replicas.shape[1]
     room = 1
@@ -185,10 +185,10 @@ def leaving(
 
 @inner
 def fewest(amounts: Array, excess: Array) -> float:
-    """How many replicas, the last in part, have to leave a broker for `amounts` float64 [k, n] to reach each `excess` float64 [k], or less.
+    """A lower bound on the replicas that must leave a broker, the last in part, for `amounts` float64 [k, n] to reach `excess` float64 [k].
 
-    What reaches each reaches any weighted sum, so all weights give lower bounds, and the largest counts; what the choice for a sum does
-    not reach gets more weight in the next. Source: surrogate relaxation (Glover, 1968).
+    Replicas that reach each excess also reach any weighted sum of them. So all weights give lower bounds, and the largest counts. A goal
+    that the choice for one sum does not reach gets more weight in the next. Source: surrogate relaxation (Glover, 1968).
     """
     count, n = amounts.shape
     weight, reached = np.zeros(count), np.zeros(count)
@@ -230,7 +230,7 @@ def fewest(amounts: Array, excess: Array) -> float:
 
 @inner
 def outside(problem: Problem, state: State, b: int, low: Array, high: Array, out: Array) -> int:
-    """Goals of which broker `b` is outside its band, into `out` int64 [G]; returns how many. For others nothing must leave or come."""
+    """Write the goals in which broker `b` is outside its target range into `out` int64 [G]; returns how many. Others force nothing."""
     count = whole(0)
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] <= LIMIT:
@@ -243,9 +243,9 @@ def outside(problem: Problem, state: State, b: int, low: Array, high: Array, out
 
 @inner
 def fraction(keys: Array, amount: Array, size: Array, by_size: bool, need: float, rows: Array) -> float:
-    """Price (1 each, or its size) of taking items in ascending order of `keys`, the last in part, until `need` is reached.
+    """Price (1 for each item, or its size) of taking items in ascending order of `keys`, the last in part, until `need` is reached.
 
-    `rows` int64 [n] is room to work in. Expected O(n): halves are taken or left as a whole, nothing is sorted.
+    `rows` int64 [n] is scratch space. Expected O(n): halves are taken or left as a whole, nothing is sorted.
     """
     paid, gone = 0.0, 0.0
     start, stop = 0, 0
@@ -257,7 +257,7 @@ def fraction(keys: Array, amount: Array, size: Array, by_size: bool, need: float
         x, y, z = keys[rows[start]], keys[rows[(start + stop) // 2]], keys[rows[stop - 1]]
         pivot = max(min(x, y), min(max(x, y), z))
         below = start
-        for i in range(start, stop):  # without a branch, which no processor could foresee
+        for i in range(start, stop):  # without a branch: no processor could predict it
             row = rows[i]
             rows[i], rows[below] = rows[below], row
             below += 1 if keys[row] < pivot else 0
@@ -287,7 +287,7 @@ def fraction(keys: Array, amount: Array, size: Array, by_size: bool, need: float
 
 
 def _fits(problem: Problem, state: State, g: int) -> bool:
-    """Whether active brokers could hold, under the ceilings of a limit `g`, the least that they hold together whoever leads."""
+    """Whether active brokers could hold their load under the ceilings of limit `g`, each replica in the role with the smaller load."""
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
     vector = problem.vector[:, :, problem.goal[g, COLUMN]]
     held = active[state.replicas] & (state.replicas >= 0)
@@ -296,7 +296,7 @@ def _fits(problem: Problem, state: State, g: int) -> bool:
 
 
 def _band(problem: Problem, state: State, g: int) -> tuple[Array, Array]:
-    """float64 [B] low and high end of what scores 1 (or is under the ceiling); a soft limit that brokers cannot all keep has none."""
+    """float64 [B] low and high end of loads that score 1 (or are under the ceiling). A soft limit that cannot hold everywhere has none."""
     table = problem.table[:, g]
     if problem.goal[g, KIND] != DISTRIBUTION:
         binds = problem.goal[g, HARD] == 1 or _fits(problem, state, g)
@@ -309,7 +309,7 @@ def _band(problem: Problem, state: State, g: int) -> tuple[Array, Array]:
 
 
 def _filling(amount: Array, size: Array, lack: Array) -> Array:
-    """float64 [n]: the least `size` of all partitions that supply each of `lack`; every broker may use the best."""
+    """float64 [n]: the least total `size` of partitions whose `amount` supplies each `lack`; every broker may use the best partitions."""
     rows: Array | slice = slice(None)
     if not (amount > 0.0).all():
         rows = np.flatnonzero(amount > 0.0)
@@ -319,11 +319,11 @@ def _filling(amount: Array, size: Array, lack: Array) -> Array:
 
 
 def _largest(vector: Array, columns: Array, needs: Array) -> list[Array]:
-    """Of each of `columns` of `vector`, the largest amounts of all partitions, in either role and descending, that make up more than
-    each of `needs` (or all).
+    """For each of `columns` of `vector`: the largest amounts of all partitions, in either role, descending, that add up to more than its
+    entry of `needs` (or all amounts).
 
-    Some partitions tell which amounts are large. All are looked at a few thousand at a time, so that they are fetched once for all
-    columns.
+    A sample of partitions shows which amounts are large. Then all partitions are read a few thousand at a time, so that they are fetched
+    once for all columns.
     """
     stride = max(len(vector) // SAMPLED, 1)
     some, result = np.sort(vector[::stride].max(axis=1)[:, columns], axis=0)[::-1], [np.zeros(0)] * len(columns)
@@ -331,7 +331,7 @@ def _largest(vector: Array, columns: Array, needs: Array) -> list[Array]:
     while left:
         cuts = [float(some[most // stride, i]) if most < len(vector) - stride else 0.0 for i in left]
         above: list[list[Array]] = [[] for _ in left]
-        level = [0] * len(left)  # partitions just at the cut
+        level = [0] * len(left)  # partitions exactly at the cut
         for start in range(0, len(vector), ROWS):
             block = vector[start : start + ROWS]
             for n, i in enumerate(left):
@@ -349,7 +349,7 @@ def _largest(vector: Array, columns: Array, needs: Array) -> list[Array]:
 
 
 def _first(keys: Array, amount: Array, need: float) -> Array:
-    """Rows in ascending order of `keys`, equal ones as they come, as many as make up `need` (or all)."""
+    """int64: rows in ascending order of `keys`, equal keys by row, as many as add up to more than `need` (or all)."""
     most = FIRST
     while most < len(keys):
         last = np.partition(keys, most - 1)[most - 1]
@@ -362,7 +362,7 @@ def _first(keys: Array, amount: Array, need: float) -> Array:
 
 
 def _fractions(amount: Array, price: Array, need: Array) -> Array:
-    """float64 [n]: price of taking items in the given order, the last in part, until each `need` is reached (or all are taken)."""
+    """float64 [n]: price of taking items in the given order, the last in part, until each `need` is reached or all are taken."""
     if not len(amount):
         return np.zeros(len(need))
     taken = np.concatenate([[0.0], np.cumsum(amount)])

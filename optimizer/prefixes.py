@@ -1,9 +1,9 @@
-"""What every beginning of a list of actions leaves undone, and what it costs: one look at a whole list.
+"""What every first part of a list of actions leaves undone, and what it costs: one look at a whole list.
 
-Called by `optimizer.spending`, which looks for the best beginning that a budget is enough for.
+Called by `optimizer.spending`, which looks for the best first part that a budget is enough for.
 
-*Undone* is what an operator compares, first things first: urgent repairs left, replicas in crowded racks, hard goals that brokers miss, by
-how much their scores fall short of 1 there, and by how much scores of soft goals do, by weight.
+*Undone* is what an operator compares, the most important first: urgent repairs left, replicas in crowded racks, hard goals that brokers
+miss, by how much their scores in these are below 1, and by how much their scores in soft goals are, by weight.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from optimizer.search.search import Round
 from optimizer.search.standing import urgent
 from optimizer.search.state import COST, RACKS, Rows, State
 
-DIGITS = 9  # of sums of scores: with more, their order would show
+DIGITS = 9  # of sums of scores: with more digits, the order of summing would show
 Undone = tuple[float, float, float, float, float]
 
 
 def undone_of(compiled: Compiled, state: State) -> Undone:
-    """Smaller is better. O(brokers x goals)."""
+    """What `state` leaves undone, as the module says; smaller is better. O(brokers x goals)."""
     problem = compiled.problem
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
     missed, short, soft = (float(x.sum()) for x in _falls_short(problem, state.score[active, :COST], problem.goal[:, KIND] >= 0))
@@ -59,7 +59,7 @@ def undone_along(compiled: Compiled, begin: State, rounds: list[Round]) -> Float
     after = np.concatenate([part.record.after for part in rounds])
     actions = sum(int(part.log.used[0]) for part in rounds)
     action = np.repeat(np.arange(actions), np.concatenate([np.diff(part.record.first) for part in rounds]))
-    told = problem.goal[:, KIND] != RACK  # of racks a record does not tell the scores of brokers whose rack mates change
+    told = problem.goal[:, KIND] != RACK  # a record lacks scores in goals on racks if only a rack mate changed
     now = np.stack(_falls_short(problem, after, told), axis=1) * active[broker, None]
     order = np.argsort(broker, kind="stable")
     was = np.empty_like(now)
@@ -77,7 +77,7 @@ def undone_along(compiled: Compiled, begin: State, rounds: list[Round]) -> Float
 
 
 def spent_along(compiled: Compiled, rounds: list[Round]) -> FloatArray:
-    """float64 [A + 1, 3]: moves, bytes and partitions that the first 0 to A actions of `rounds` cost against where they start."""
+    """float64 [A + 1, 3]: moves, bytes and partitions that the first 0 to A actions of `rounds` cost, compared with their start."""
     if not rounds:
         return np.zeros((1, 3))
     start = Placement(rounds[0].replicas, rounds[0].lead)
@@ -98,7 +98,7 @@ def spent_along(compiled: Compiled, rounds: list[Round]) -> FloatArray:
 
 
 def beginning(rounds: list[Round], actions: int) -> list[Round]:
-    """The first so many actions of `rounds`, as rounds."""
+    """The first `actions` actions of `rounds`, as rounds."""
     kept = []
     for part in rounds:
         n = min(int(part.log.used[0]), actions)
@@ -111,7 +111,7 @@ def beginning(rounds: list[Round], actions: int) -> list[Round]:
 
 
 def _cut(part: Round, actions: int) -> Round:
-    """The first so many actions of a round."""
+    """The first `actions` actions of a round."""
     log, record, lists = part.log, part.record, part.changes
     changes, rows = int(log.first[actions]), int(record.first[actions])
     used = np.array([actions, changes])
@@ -127,15 +127,15 @@ def _cut(part: Round, actions: int) -> Round:
 
 
 def _falls_short(problem: Problem, score: FloatArray, told: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """float64 [n] three times, of brokers' scores float64 [n, G] in the goals `told` bool [G]: hard goals missed, by how much, and soft
-    goals by how much, by weight."""
+    """Three float64 [n], of brokers with scores `score` float64 [n, G] in goals `told` bool [G]: hard goals missed, the shortfall of scores
+    below 1 in these, and the shortfall in soft goals, by weight."""
     hard, short = problem.goal[:, HARD] == 1, np.where(told, 1.0 - score, 0.0)
     missed = (short[:, hard] > 0.0).sum(axis=1).astype(np.float64)
     return missed, short[:, hard].sum(axis=1), (short * problem.force[:, WEIGHT])[:, ~hard].sum(axis=1)
 
 
 def _rack_steps(problem: Problem, begin: State, rounds: list[Round], active: npt.NDArray[np.bool_]) -> FloatArray:
-    """float64 [A, 3]: what each action changes in the shortfall of goals on racks, in the order of `_falls_short`."""
+    """float64 [A, 3]: change that each action makes in the shortfall of goals on racks, in the order of `_falls_short`."""
     rows = np.concatenate([part.log.partition for part in rounds])
     before = np.concatenate([part.changes.before for part in rounds])
     after = np.concatenate([part.changes.after for part in rounds])
@@ -147,7 +147,7 @@ def _rack_steps(problem: Problem, begin: State, rounds: list[Round], active: npt
     change = np.bincount(at, weights=np.concatenate([-np.ones(was.sum()), np.ones(now.sum())]), minlength=len(events)).astype(np.float64)
     broker = events % brokers
     order = np.argsort(broker, kind="stable")
-    held = np.cumsum(change[order])  # of all brokers in a row: less what stood there before the first event of its broker
+    held = np.cumsum(change[order])  # over all brokers; `earlier` takes off the sum before the first event of a broker
     first = np.append(True, np.diff(broker[order]) != 0)[: len(order)]
     earlier = (held - change[order])[first][np.cumsum(first) - 1]
     held += begin.units[RACKS, broker[order]] - earlier
@@ -160,14 +160,14 @@ def _rack_steps(problem: Problem, begin: State, rounds: list[Round], active: npt
 
 
 def _crowded(problem: Problem, lists: Rows, rows: Rows) -> npt.NDArray[np.bool_]:
-    """bool [n, R]: replicas in over-full racks, of partitions `rows` at `lists`."""
+    """bool [n, R]: which replicas of partitions `rows` int64 [n] are in over-full racks, if they stand at `lists` int64 [n, R]."""
     at = np.append(problem.broker[:, RACK_OF], -1)[lists]
     mates = (at[:, :, None] == at[:, None, :]).sum(axis=2)
     return np.asarray((mates > problem.partition[rows, RACK_LIMIT][:, None]) & (lists >= 0))
 
 
 def _open(problem: Problem, part: Round, after: bool) -> npt.NDArray[np.int64]:
-    """int64 [n, 2]: repairs that the partition of each change waits for, before or after it: urgent ones (as `standing.urgent` counts
+    """int64 [n, 2]: open repairs of the partition of each change, before it or `after` it: urgent ones (as `standing.urgent` counts
     them), and replicas in crowded racks."""
     lists, lead = (part.changes.after, part.changes.lead_after) if after else (part.changes.before, part.changes.lead_before)
     states, rows = problem.broker[:, STATE], part.log.partition
@@ -183,13 +183,13 @@ def _open(problem: Problem, part: Round, after: bool) -> npt.NDArray[np.int64]:
 
 
 def _firsts_of(rows: Rows) -> npt.NDArray[np.bool_]:
-    """bool [n]: whether a partition stands there for the first time."""
+    """bool [n]: whether an entry of `rows` is the first of its partition."""
     first = np.zeros(len(rows), np.bool_)
     first[np.unique(rows, return_index=True)[1]] = True
     return first
 
 
 def _actions_of(rounds: list[Round]) -> Rows:
-    """int64 [changes]: the action that each change belongs to, over all rounds."""
+    """int64 [changes]: number of the action that each change belongs to, counted over all rounds."""
     sizes = np.concatenate([np.diff(part.log.first) for part in rounds])
     return np.repeat(np.arange(len(sizes)), sizes)

@@ -1,13 +1,13 @@
-"""Searches within a budget: the best beginning, that the budget is enough for, of lists of actions that do not depend on it.
+"""Searches within a budget: the best first part, that the budget is enough for, of lists of actions that do not depend on the budget.
 
-Called by the planner and by `optimizer.careful` in place of `optimizer.worth`, which plans what has no budget. A list that is the same for
-every budget has more beginnings for a larger one, so what is best among them never leaves more undone.
+Called by the planner and by `optimizer.careful`; without a budget the plan is that of `optimizer.worth`. The lists are the same for every
+budget, so a larger budget can choose from more first parts, and never leaves more undone.
 
-The lists are the plan without a budget; what is free first (leadership transfers, where moves or bytes are limited), then everything, as
-searches with a budget order it: repairs, hard limits, the rest; what hard goals alone need, then the rest (not in large clusters, where it
-takes as long as a second plan); and the second list in stages, each a search within a fixed share of all that could be moved, so that
-small budgets have lists that are made for about as much. A stage that begins beyond the budget is not looked for.
-Where partitions are limited beside moves or bytes, there are the lists without that limit, too.
+The lists are the plan without a budget; free actions first (leadership transfers, if moves or bytes are limited), then everything, in the
+order of searches with a budget: repairs, hard limits, the rest; what hard goals alone need, then the rest (not in large clusters, where it
+takes as long as a second plan); and the second list in stages. Each stage is a search within a fixed share of all that could be moved, so
+that small budgets have lists that are made for about as much. A stage that starts beyond the budget is left out.
+If partitions are limited besides moves or bytes, the lists without that limit are made, too.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from optimizer.search.states import States
 from optimizer.threads import Threads
 from optimizer.worth import straightened, without_small, worthwhile_search
 
-PART = 0.5  # of the lower bounds; with a smaller budget, the plan without one is not looked for
-STAGED = 2_000  # replicas; in larger clusters stages take several times as long as the plan without a budget
-SHARES = tuple(2.0**-k for k in range(8, 1, -1))  # of all replicas, bytes and partitions, that stages end at
+PART = 0.5  # of the lower bounds: with a smaller budget, no plan without a budget is made
+STAGED = 2_000  # replicas: with more, stages take several times as long as the plan without a budget
+SHARES = tuple(2.0**-k for k in range(8, 1, -1))  # of all replicas, bytes and partitions: where stages end
 
 
 @dataclass(frozen=True)
 class Way:
-    """A list of actions from where the plan starts: its rounds, and what was left out of it."""
+    """A list of actions from the start of the plan: its rounds, and what was left out of it."""
 
     rounds: list[Round]
     left_out: LeftOut | None = None
@@ -49,7 +49,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Setting:
-    """What all lists share. Searches take turns at `states`."""
+    """What all lists share. Searches use `states` one after the other."""
 
     compiled: Compiled
     options: PlanOptions
@@ -60,7 +60,7 @@ class Setting:
 
     @property
     def limits(self) -> FloatArray:
-        """float64 [3]: moves, bytes, partitions; infinite where they are not limited."""
+        """float64 [3]: limits of moves, bytes and partitions; infinite if there is none."""
         limits = budget_for(self.compiled, self.options).limits
         return np.where(limits < 0, np.inf, limits)
 
@@ -70,14 +70,14 @@ class Setting:
         return replace(self.options, max_moves=None, max_bytes=None, max_partitions=None)
 
     def stage(self, share: float) -> FloatArray:
-        """float64 [3]: a share of all replicas, their bytes, and all partitions; infinite where they are not limited."""
+        """float64 [3]: `share` of all replicas, of their bytes and of all partitions; infinite where there is no limit."""
         problem = self.compiled.problem
         factor = problem.partition[:, RF].astype(np.float64)
         every = np.array([factor.sum(), (problem.size * factor).sum(), len(factor)])
         return np.where(np.isinf(self.limits), np.inf, np.ceil(share * every) if share < np.inf else ENDLESS)
 
     def within(self, limits: FloatArray) -> PlanOptions:
-        """The options with other limits (float64 [3]) of what is limited."""
+        """The options with `limits` float64 [3] in place of the limits that they set."""
         asked = [self.options.max_moves, self.options.max_bytes, self.options.max_partitions]
         moves, data, partitions = (
             None if one is None else int(min(limit, ENDLESS)) for one, limit in zip(asked, limits.tolist(), strict=True)
@@ -88,7 +88,7 @@ class Setting:
 def affordable_search(
     compiled: Compiled, options: PlanOptions, watch: Watch | None = None, states: States | None = None, threads: Threads | None = None
 ) -> Found:
-    """As `worthwhile_search`, within the budgets of `options`; with larger ones a plan never leaves more undone (`optimizer.prefixes`)."""
+    """As `worthwhile_search`, within the budgets of `options`. A larger budget never leaves more undone (`optimizer.prefixes`)."""
     if not options.budgeted or not len(compiled.replicas):
         return worthwhile_search(compiled, options, watch, states, threads)
     start = Placement(compiled.replicas, compiled.lead)
@@ -115,12 +115,12 @@ def affordable_search(
 
 
 def _ways(setting: Setting, begin: State) -> Iterator[Way]:
-    """Lists of actions, none of which depends on how large the budgets are; a larger one only has more of them, or more of one."""
+    """Lists of actions. None depends on how large the budgets are; a larger budget only has more lists, or more of a list."""
     if _is_near(setting, begin):
         found = worthwhile_search(setting.compiled, setting.unlimited, setting.watch, setting.states, setting.threads)
         yield Way(found.rounds, found.left_out, found.stopped)
     others = replace(setting, options=replace(setting.options, max_partitions=None))
-    # Where partitions are limited, too, leadership transfers are not free; yet the budget may be enough for all of them.
+    # If partitions are limited too, leadership transfers are not free; yet the budget may be enough for all of them.
     for one in [others, setting] if others.options.budgeted and setting.options.max_partitions is not None else [setting]:
         free = _continued(one, Way([]), one.stage(0.0))
         yield free
@@ -137,14 +137,14 @@ def _ways(setting: Setting, begin: State) -> Iterator[Way]:
 
 
 def _is_near(setting: Setting, begin: State) -> bool:
-    """Whether the budget may be enough for a large part of the plan without one: for no less than `PART` of what any plan needs."""
+    """Whether the budget may be enough for a large part of the plan without one: for at least `PART` of what any plan needs."""
     least = lower_bounds(setting.compiled.problem, begin)
     partitions = least.replica_moves / setting.compiled.replicas.shape[1]
     return bool((PART * np.array([least.replica_moves, least.bytes_to_move, partitions]) <= setting.limits).all())
 
 
 def _in_stages(setting: Setting, way: Way) -> Way:
-    """The list goes on in stages, as long as the next begins within the budget."""
+    """`way`, continued in stages as long as the next stage starts within the budget."""
     for share in (*SHARES, np.inf):
         spent = spent_along(setting.compiled, way.rounds).max(axis=0)
         left = setting.stage(share) - spent
@@ -156,14 +156,14 @@ def _in_stages(setting: Setting, way: Way) -> Way:
 
 
 def _hard_alone(setting: Setting) -> Way:
-    """What hard goals alone need, from where the plan starts."""
+    """The list of what hard goals alone need, from the start of the plan."""
     setting.threads.settle()
     made, stopped = hard_round(setting.compiled, setting.options, setting.watch, setting.threads)
     return Way([] if made is None else [made], stopped=stopped)
 
 
 def _continued(setting: Setting, way: Way, limits: FloatArray) -> Way:
-    """The list, and what a search with `limits` finds from its end."""
+    """`way`, continued by what a search with `limits` float64 [3] finds from its end."""
     at = setting.start.after(way.rounds)
     compiled = replace(setting.compiled, replicas=at.replicas, lead=at.lead)
     setting.threads.settle()

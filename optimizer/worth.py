@@ -1,7 +1,7 @@
-"""Plans that are worth what they copy: the better of two searches, without what gains too little and without detours.
+"""Plans that are worth what they copy: the better of two searches, without changes that gain too little and without detours.
 
-Called by the planner, and by `optimizer.careful` on what can be trusted. Each turn goes on from where the last one led, until one finds
-nothing, so planning again on the result finds nothing either.
+Called by `optimizer.spending` and `optimizer.hard_first`. Each turn continues from the end of the last one, until a turn finds nothing. So
+planning again on the result finds nothing either.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from optimizer.search.states import States
 from optimizer.threads import Threads
 
 MOST_TURNS = 8
-DETOURS = 0.01  # of what a plan moves: with fewer, scheduling all of it again costs a fifth of the search and saves next to nothing
+DETOURS = 0.01  # of what a plan moves: with fewer detours, scheduling again costs a fifth of the search and saves almost nothing
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Rounds from one placement, and what was left out of them. `settled`: planning again from their end would find nothing."""
+    """Rounds from one placement, and what was left out of them. `settled`: planning again from their end finds nothing."""
 
     rounds: list[Round]
     settled: bool = True
@@ -38,7 +38,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Setting:
-    """What all turns share; none of it decides anything but `options`."""
+    """What all turns share. Of these, `options` alone decide what the plan is."""
 
     options: PlanOptions
     watch: Watch | None
@@ -48,7 +48,7 @@ class Setting:
 def worthwhile_search(
     compiled: Compiled, options: PlanOptions, watch: Watch | None = None, states: States | None = None, threads: Threads | None = None
 ) -> Found:
-    """As `search`, without parts that gain less than `PlanOptions.min_gain` for what they copy, and nothing for what may be noise."""
+    """As `search`, without parts that gain less than `PlanOptions.min_gain` for what they copy; no rounds if all gains may be noise."""
     setting, start = Setting(options, watch, threads or Threads()), Placement(compiled.replicas, compiled.lead)
     states = States(compiled.problem, compiled.replicas, compiled.lead) if states is None else states
     before, by_leaders = distances(compiled.problem, states.current), leaders_may_level(compiled, states.current)
@@ -68,7 +68,7 @@ def worthwhile_search(
 
 
 def _next(compiled: Compiled, setting: Setting, start: Placement) -> Turn:
-    """A turn that goes on from `start`."""
+    """A turn that continues from `start`."""
     rest = replace(compiled, replicas=start.replicas, lead=start.lead)
     states = States(rest.problem, rest.replicas, rest.lead)
     before, by_leaders = distances(rest.problem, states.current), leaders_may_level(rest, states.current)
@@ -77,8 +77,8 @@ def _next(compiled: Compiled, setting: Setting, start: Placement) -> Turn:
 
 
 def _turn(compiled: Compiled, setting: Setting, start: Placement, found: Found, before: FloatArray, by_leaders: bool) -> Turn:
-    """What a search `found` from `start`, where `compiled` starts and brokers are at distances `before`, or a better way, without what
-    gains too little."""
+    """The rounds that a search `found` from `start`, or a better way (looked for if `by_leaders`), without parts that gain too little.
+    `compiled` starts there, too; `before` float64 [B, G] are the distances of brokers there."""
     if not found.rounds or found.stopped:
         return Turn(found.rounds, stopped=found.stopped)
     other = _better(compiled, setting, start, found) if by_leaders else None
@@ -92,7 +92,7 @@ def _turn(compiled: Compiled, setting: Setting, start: Placement, found: Found, 
 def without_small(
     compiled: Compiled, options: PlanOptions, start: Placement, found: Found, before: FloatArray
 ) -> tuple[list[Round], LeftOut | None]:
-    """The rounds `found` from `start`, where brokers are at distances `before`, without what gains too little; and what that is."""
+    """The rounds `found` from `start`, where distances are `before`, without parts that gain too little; and these parts, None if none."""
     if not found.rounds or found.stopped:
         return found.rounds, None
     net = Net.of(found.rounds)
@@ -109,7 +109,7 @@ def without_small(
 
 
 def _better(compiled: Compiled, setting: Setting, start: Placement, found: Found) -> Turn | None:
-    """A way that leaves no more undone for less; None where there is none."""
+    """A way that leaves less undone than `found`, or as much for a lower cost; None if there is none."""
     cost = Net.of(found.rounds).cost(compiled)
     made = leaders_first(compiled, setting.options, start, setting.watch, setting.threads) if cost > 0.0 else None
     if made is None:
@@ -122,7 +122,7 @@ def _better(compiled: Compiled, setting: Setting, start: Placement, found: Found
 
 
 def _undone(compiled: Compiled, state: State) -> tuple[int, int, int, int, float]:
-    """Smaller is better: repairs left, hard goals missed by brokers, brokers outside, goals they are outside of, and by how much in all."""
+    """Smaller is better: repairs left, hard goals missed by brokers, brokers outside, goals that they are outside of, distance in all."""
     problem = compiled.problem
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
     low = state.score[active, :COST] < 1.0
@@ -134,8 +134,8 @@ def _undone(compiled: Compiled, state: State) -> tuple[int, int, int, int, float
 def straightened(
     compiled: Compiled, options: PlanOptions, start: Placement, rounds: list[Round], setting: Setting | None = None
 ) -> list[Round] | None:
-    """A way to where `rounds` lead without their detours, or one that leaves nothing undone for no more bytes; None where they have few, or
-    no such way is found. With a `setting`, a search goes on from what finds an order."""
+    """A way to the end of `rounds` without their detours, or a way that leaves nothing undone for no more cost. None if detours are few or
+    no such way is found. With a `setting`, a search continues where only a part of the changes finds an order."""
     if not rounds or not _has_detours(rounds):
         return None
     made, left = net_round(compiled, options, start, start.after(rounds))
@@ -150,7 +150,7 @@ def straightened(
 
 
 def _has_detours(rounds: list[Round]) -> bool:
-    """Whether replicas and leaderships move more than once, or away and back, as often as is worth a second schedule."""
+    """Whether replicas and leaderships move more than once, or away and back, often enough to be worth a second schedule."""
     every = [part.log.partition[: int(part.log.used[1])] for part in rounds]
     often = np.bincount(np.concatenate(every)) > 1
     if not often.any():

@@ -1,8 +1,8 @@
-"""Bringing brokers into band: leadership, moves to and from the best partners, swaps.
+"""Improve: bring brokers within their target ranges by leadership transfers, moves to and from the best partners, and swaps.
 
-Works on the potential alone (which always falls); whether each step is acceptable by score is decided when the plan is put in
-order. Nothing is done for brokers that are in band in every goal. Brokers out of band are looked at many at a time, by all threads,
-while nothing changes; what they propose is committed one after the other.
+Judges by the potential alone, which every step lowers. Whether an action is acceptable is decided later, when the plan is put in order.
+Brokers within their ranges on all loads only serve as partners. The threads look at many brokers outside their ranges side by side, while
+the placement does not change. The proposals are then committed one after the other. Called by `search`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from optimizer.search.swaps import Side, new_side, swap_with
 from optimizer.search.vector_cache import VectorCache, fill_cache, new_cache
 from optimizer.threads import Threads
 
-DONE, FIND, RANK, PROPOSE = 0, 1, 2, 3  # what is to be done for each star of a batch
-# Where a search stands: before a round, before and after leaders are looked for, before and after partners are, after moves are.
+DONE, FIND, RANK, PROPOSE = 0, 1, 2, 3  # tasks of `look`, for each star of a batch
+# Stages of a round: its start; before and after finding transfers; before and after ranking partners; moves are proposed; its end.
 ROUND, SEEK, TRANSFER, CHOOSE, CLAIM, SETTLE, CLOSE = 0, 1, 2, 3, 4, 5, 6
 # Entries of `Walk.at`.
 STAGE, TURN, COUNT, LEFT, NEXT, ACCEPTED, LED_GOALS, SWAPPING, BATCH, AHEAD, TASK, PARTS, SEED, ROUNDS, MOVES, LEAST = range(16)
@@ -50,30 +50,30 @@ PAST_LOW, PAST_BADNESS, TYPICAL = 0, 1, 2  # entries of `Walk.past`
 
 @by_reference
 class Walk(NamedTuple):
-    """Where a search stands. B brokers, G goals."""
+    """How far the search has come. B brokers, G goals, S stars."""
 
-    at: np.ndarray  # int64 [n]: stage, round, brokers out of band, of these left, next, steps made, …; what the caller asks for
-    past: np.ndarray  # float64 [3], how it stood when it was looked at last, and how many replicas brokers hold on average
+    at: np.ndarray  # int64 [16]: stage, round, counts of brokers and steps, task, …; then the arguments of `balance`
+    past: np.ndarray  # float64 [3], number and badness of brokers outside at the last look back; mean replicas of a broker
     roles: np.ndarray  # int64 [G], 1 where a leadership transfer can help in a goal
-    low: np.ndarray  # int64 [B], brokers out of band, worst first
-    left: np.ndarray  # int64 [B], those that have not had their turn
-    led: np.ndarray  # int64 [G], goals on loads that count and tell a leader from a follower
-    rest: np.ndarray  # int64 [B], rounds to leave a broker alone after it found nothing
-    failed: np.ndarray  # int64 [B], how often in a row
-    claimed: np.ndarray  # int64 [B], last batch in which the broker was in a star
-    ranked: np.ndarray  # int64 [S, RANKED], with whom the next of these could best trade
-    ranks: np.ndarray  # int64 [S], how many of them there are
-    partners: np.ndarray  # int64 [MOST_SWAPPED], room
+    low: np.ndarray  # int64 [B], brokers outside a target range that have a turn in this round, worst first
+    left: np.ndarray  # int64 [B], those of `low` whose turn for moves is still to come
+    led: np.ndarray  # int64 [G], goals on loads that count and in which a leader costs another amount than a follower
+    rest: np.ndarray  # int64 [B], rounds for which the broker rests after it found nothing
+    failed: np.ndarray  # int64 [B], turns in a row in which the broker found nothing
+    claimed: np.ndarray  # int64 [B], number of the last batch in which the broker was in a star
+    ranked: np.ndarray  # int64 [S, RANKED], best partners of the next brokers of `left`, best first
+    ranks: np.ndarray  # int64 [S], how many partners
+    partners: np.ndarray  # int64 [MOST_SWAPPED], scratch: partners for swaps
 
 
 def balance(
     problem: Problem, state: State, seed: int, rounds: int, roles: np.ndarray, moves: bool, threads: Threads | None = None,
     least: int = WORTH_SHARING,
 ) -> int:  # fmt: skip
-    """Rounds over the brokers out of band until none is left or nothing helps. Returns rounds used.
+    """Repeat rounds over the brokers outside their target ranges until none is left or nothing helps. Returns rounds used.
 
-    `roles` int64 [G] marks goals that a leadership transfer can help. Without `moves` only leaderships change. `threads` share what has
-    at `least` so many replicas, or pairs of brokers, to look at.
+    There are at most `rounds`. `roles` int64 [G] marks goals that a leadership transfer can help. Without `moves`, only leaderships
+    change. `threads` share tasks with at `least` so many replicas, or pairs of brokers, to look at.
     """
     threads = threads or Threads()
     least = least if threads.count > 1 else NEVER
@@ -103,7 +103,7 @@ def balance(
 
 @both
 def look(problem: Problem, state: State, cache: VectorCache, loads: BrokerLoads, walk: Walk, batch: Batch, room: Room, first: int) -> None:
-    """Do the task of `walk` for the star `first` of the batch, and every one as many parts further; or `RANK` brokers left."""
+    """Do the task of `walk` for star `first` of the batch and every `PARTS`-th after it; `RANK` does so for brokers of `Walk.left`."""
     at = walk.at
     step = at[PARTS]
     if at[TASK] == RANK:
@@ -121,13 +121,13 @@ def look(problem: Problem, state: State, cache: VectorCache, loads: BrokerLoads,
 
 @inner
 def noise_of(walk: Walk) -> int:
-    """Another one in every round."""
+    """Seed of the noise in ranking partners, another one in each round."""
     return int(walk.at[SEED] * 7919 + walk.at[TURN] + 1)
 
 
 @kernel
 def advance(problem: Problem, state: State, cache: VectorCache, loads: BrokerLoads, walk: Walk, batch: Batch, room: Room) -> int:
-    """Go on until there is at least so much to `look` at as the caller shares, and return what for; `DONE` at the end."""
+    """Continue up to the next task of `look` that is large enough to share (`LEAST`), and return it; `DONE` at the end. Do smaller ones."""
     at = walk.at
     while True:
         task = whole(DONE)
@@ -177,7 +177,7 @@ def advance(problem: Problem, state: State, cache: VectorCache, loads: BrokerLoa
 
 @inner
 def begin_round(problem: Problem, state: State, walk: Walk, batch: Batch) -> bool:
-    """Find out who is out of band, worst first, unless that is nobody, or nothing has got better for long."""
+    """List the brokers outside a target range that do not rest, worst first. False if none is left to try, or nothing improved lately."""
     at, brokers = walk.at, len(problem.broker)
     if at[TURN] % LOOK_BACK == 0:
         now_low, now_badness = 0.0, 0.0
@@ -216,7 +216,7 @@ def begin_round(problem: Problem, state: State, walk: Walk, batch: Batch) -> boo
 
 @inner
 def seek(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
-    """The next brokers that a transfer of leadership may help become a batch."""
+    """Fill the batch with the next brokers that a leadership transfer may help."""
     at = walk.at
     batch.used[0] = 0
     while at[NEXT] < at[COUNT] and batch.used[0] < len(batch.centre):
@@ -233,7 +233,7 @@ def seek(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
 
 @inner
 def choose(problem: Problem, state: State, walk: Walk, stars: int) -> None:
-    """For the next brokers that are left partners have to be found; of those, who came into band is left no more."""
+    """Choose the next `stars` brokers of `Walk.left`, to rank their partners. Brokers that are within their ranges by now are dropped."""
     at = walk.at
     kept = 0
     at[AHEAD] = 0
@@ -250,8 +250,8 @@ def choose(problem: Problem, state: State, walk: Walk, stars: int) -> None:
 
 @inner
 def claim(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
-    """The worst of the brokers that are left become a batch, each with the best partners that nobody else has. Who is a partner of
-    another, or has none left, waits for a later batch. Nobody is in two stars after it."""
+    """Fill the batch with the worst remaining brokers, each with its best partners that are in no other star. A broker that is a partner
+    of another, or whose partners are all taken, waits for a later batch. So no broker is in two stars."""
     at = walk.at
     at[BATCH] += 1
     kept, stars = 0, 0
@@ -285,10 +285,10 @@ def claim(problem: Problem, state: State, walk: Walk, batch: Batch) -> None:
 
 
 @inner
-def conclude(  # wide: sides are made where references are counted, and this function makes no array
+def conclude(  # wide: the caller makes both sides, because an `inner` function must not get a new array returned
     problem: Problem, state: State, cache: VectorCache, loads: BrokerLoads, walk: Walk, batch: Batch, mine: Side, theirs: Side, room: Room
 ) -> None:
-    """Commit what the stars of a batch propose; a centre without moves may swap, by the sides `mine` and `theirs`."""
+    """Commit the moves that the stars of a batch propose. A centre without moves may swap; the sides `mine` and `theirs` are scratch."""
     at = walk.at
     watched = batch.goal[: batch.goal[-1]]
     carry_out_all(problem, state, batch)
@@ -313,9 +313,9 @@ def conclude(  # wide: sides are made where references are counted, and this fun
 
 @inner
 def is_stuck(walk: Walk) -> bool:
-    """Whether a round that ends brought nothing and none after it will; from when on brokers swap, too."""
+    """Whether this round found nothing and later rounds will not either. Also turns on swaps for later rounds, if this one found little."""
     at, stuck = walk.at, 0
-    if at[COUNT] == 0:  # all rest
+    if at[COUNT] == 0:  # all brokers outside rest
         return False
     if at[ACCEPTED] == 0 and at[MOVES] == 0:
         return True
@@ -331,7 +331,7 @@ def is_stuck(walk: Walk) -> bool:
 
 @inner
 def weight(state: State, walk: Walk, batch: Batch) -> int:
-    """How many replicas, or pairs of brokers, there are to look at."""
+    """How many replicas, or pairs of brokers, the task has to look at."""
     if walk.at[TASK] == RANK:
         return whole(walk.at[AHEAD] * len(state.hosts))
     total = whole(0)

@@ -1,7 +1,7 @@
-"""Brokers out of band that are looked at side by side, and what each proposes.
+"""A batch: brokers outside their target range that are looked at side by side, and the changes that each proposes.
 
-`balance` fills one and commits what comes of it; in between, `stars` and `leadership` read a placement that nobody changes. A broker of
-a batch is the centre of a star: it trades with its partners, and no broker is in two stars, so that stars do not meet.
+`balance` fills a batch and commits its proposals. In between, `relocate` and `leadership` read a placement that does not change. Each
+broker of a batch is the centre of a star and trades with its partners. No broker is in two stars, so stars do not affect one another.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from optimizer.search.state import State
 
 @by_reference
 class Batch(NamedTuple):
-    """S stars, B brokers, G goals."""
+    """S stars, B brokers, G goals, n proposals of a star."""
 
-    used: np.ndarray  # int64 [1], how many there are
-    goal: np.ndarray  # int64 [G + 1], rows of the goals on loads that count; last: how many
-    stale: np.ndarray  # uint8 [B], 1 where the scores of a broker are not up to date
-    patient: np.ndarray  # int64 [S], 1 where the centre waits with small replicas for partners that may take large ones
+    used: np.ndarray  # int64 [1], how many stars are in use
+    goal: np.ndarray  # int64 [G + 1], rows of the goals on loads that count; last entry: how many
+    stale: np.ndarray  # uint8 [B], 1 where the scores of the broker are not up to date
+    patient: np.ndarray  # int64 [S], 1 where a move waits if a better replica finds no room: another partner may take that
     centre: np.ndarray  # int64 [S], broker rows
-    most: np.ndarray  # int64 [S], replicas that may go from one broker to another
-    partner: np.ndarray  # int64 [S, WIDEST], best first
-    partners: np.ndarray  # int64 [S], how many
-    moves: np.ndarray  # int64 [S], how many moves, or transfers of leadership, are proposed
-    entry: np.ndarray  # int64 [S, n], moved replicas (partition * R + slot), in turn
-    place: np.ndarray  # int64 [S, n], where they stand in the list of their broker
-    target: np.ndarray  # int64 [S, n], where they go
-    gain: np.ndarray  # float64 [S, n], of transfers
-    leader: np.ndarray  # int64 [S, n], slot that is to lead (partition * R + slot)
+    most: np.ndarray  # int64 [S], most replicas that go from one broker of the star to another
+    partner: np.ndarray  # int64 [S, WIDEST], broker rows, best first
+    partners: np.ndarray  # int64 [S], how many partners
+    moves: np.ndarray  # int64 [S], how many moves, or leadership transfers, are proposed
+    entry: np.ndarray  # int64 [S, n], moved replicas (partition * R + slot), in order of moves
+    place: np.ndarray  # int64 [S, n], index of each in the list of its broker
+    target: np.ndarray  # int64 [S, n], broker that each goes to
+    gain: np.ndarray  # float64 [S, LEADERSHIPS], gain of each transfer
+    leader: np.ndarray  # int64 [S, LEADERSHIPS], replica that is to lead (partition * R + slot)
 
 
 @by_reference
 class Room(NamedTuple):
-    """Room to work on one star. B brokers, G goals, C columns, n places of a replica list."""
+    """Scratch arrays for one star. B brokers, G goals, C columns, n places of a replica list."""
 
     factors: np.ndarray  # float64 [n]
     gains: np.ndarray  # float64 [n]
@@ -46,19 +46,19 @@ class Room(NamedTuple):
     small: np.ndarray  # float64 [C + 1, KEPT]
     kept: np.ndarray  # int64 [KEPT]
     entries: np.ndarray  # int64 [KEPT]
-    burdens: np.ndarray  # float64 [KEPT], or nothing where there are no topic goals
+    burdens: np.ndarray  # float64 [KEPT], empty without topic goals
     worth: np.ndarray  # float64 [B]
     costs: np.ndarray  # float64 [B, G + 1]
-    slopes: np.ndarray  # float64 [B, G], by how much the potential rises with the load
-    steep: np.ndarray  # float64 [G, 6], where it does so least and most: how much, at which broker, and next to that
+    slopes: np.ndarray  # float64 [B, G], rise of the potential for each unit of load
+    steep: np.ndarray  # float64 [G, 6], the least slope, its broker, the second least; the same for the most
 
 
 def new_batch(problem: Problem, eligible: int, typical: float) -> Batch:
-    """An empty one for so many `eligible` brokers that hold `typical` replicas on average.
+    """An empty batch for so many `eligible` brokers that hold `typical` replicas on average.
 
-    How many stars it takes depends on the cluster alone, so that a search goes the same way on any machine. Few brokers would take the
-    best partners from one another, and where each has few replicas, or goals on topics tie them to one another, much hangs on the
-    order: there it is one.
+    The number of stars depends on the cluster alone, so that the search gives the same plan on any machine. There is only one star for
+    few brokers, which would take the best partners from one another; and where brokers have few replicas, or topic goals tie them
+    together, so that the order of moves matters much.
     """
     topics, brokers, goals = len(problem.topic_goal) > 0, len(problem.broker), len(problem.goal)
     stars = 1 if topics else max(int(min((eligible / BROKERS_A_STAR) ** 2, typical / REPLICAS_A_STAR, MOST_STARS)), 1)

@@ -1,6 +1,6 @@
-"""Changes that are acceptable only together, made one action.
+"""Bundles: changes that are acceptable only together become one action.
 
-Called by `sequence` when no waiting change is acceptable by itself.
+Called by `sequence` when no waiting change is acceptable by itself, and first for changes that found no turn before.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from optimizer.search.potential import scores_low
 from optimizer.search.state import LEAD, MAX_CHANGES, PARTITION, RACKS, State
 
 
-# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
-# long: the next member of a bundle is chosen by all that the loop around it knows
+# wide: lists and leaders of the target, budget and log of the plan, each with another owner
+# long: the choice of the next member uses most variables of the loop around it
 @part
 def bundle(
     problem: Problem, state: State, budget: Budget, log: Log, left: np.ndarray, to: np.ndarray, to_lead: np.ndarray, by_potential: bool,
     seen: np.ndarray, seeds: int,
 ) -> int:  # fmt: skip
-    """Make exchanges of changes that are acceptable only together, each with one of the first `seeds`; used ones become -1 in `left`. Where
-    all are seeds, a change that is acceptable alone, although the potential rises, is one, too. Returns how many actions."""
+    """Publish exchanges of changes that are acceptable only together, each with one of the first `seeds` of `left`; returns how many.
+    Published changes become -1 in `left`. If all are seeds, a change acceptable alone is published too, even if the potential rises."""
     slots = state.replicas.shape[1]
     brokers, count = len(problem.broker), len(left)
     leaving, left_from = by_broker(state, left, count, to, to_lead, brokers, True)
@@ -51,7 +51,7 @@ def bundle(
                 for s in range(slots):
                     if state.replicas[p, s] < 0 or not differs(state, p, s, to, to_lead):
                         continue
-                    for way in range(4):  # first what makes up for it: comes where it leaves, leaves where it comes to
+                    for way in range(4):  # first changes that compensate: to the broker it leaves, off the broker it goes to
                         b = state.replicas[p, s] if way == 0 or way == 2 else to[p, s]
                         theirs, starts = (coming, come_to) if way == 0 or way == 3 else (leaving, left_from)
                         for j in range(starts[b], starts[b + 1]):
@@ -102,8 +102,8 @@ def bundle(
 def by_broker(
     state: State, left: np.ndarray, count: int, to: np.ndarray, to_lead: np.ndarray, brokers: int, leaving: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The waiting changes that take a replica or the leadership from a broker, or else give it one: those of broker b stand in the first
-    array (int64) from the b-th entry of the second (int64 [B + 1]) on."""
+    """The waiting changes that take a replica or leadership from each broker (`leaving`), or that give it one. The first array (int64)
+    holds indices of `left`; those of broker b start at entry b of the second (int64 [B + 1])."""
     starts = np.zeros(brokers + 1, np.int64)
     for turn in range(2):
         fill = starts.copy()
@@ -129,7 +129,7 @@ def by_broker(
 
 @inner
 def last_change(state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen: np.ndarray) -> int:
-    """When a broker that the change of `p` to its target touches changed last, by what was `seen` int64 [B]."""
+    """Number of the last action that changed a broker that the change of `p` to its target touches; `seen` int64 [B] has it by broker."""
     last = 0
     for s in range(to.shape[1]):
         old = state.replicas[p, s]
@@ -142,9 +142,9 @@ def last_change(state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen:
 def note_change(
     problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen: np.ndarray, now: int
 ) -> None:  # fmt: skip
-    """Every broker that the change of `p` to its target touches changes `now`.
+    """Note in `seen` that action `now` changes every broker that the change of `p` to its target touches.
 
-    So do those that keep their replica where its rack is over-full before or after, which a hard rule allows no change to make.
+    Also brokers that keep a replica, whose rack score may change: if racks are hard, only in over-full ones, as no change may crowd one.
     """
     soft = problem.setting[RACK_GOAL] == SOFT_RACK
     for s in range(to.shape[1]):
@@ -155,7 +155,7 @@ def note_change(
 
 @inner
 def load_change(state: State, at: int, p: int, to: np.ndarray, to_lead: np.ndarray) -> None:
-    """Write the change of `p` to its target as change `at` of an action."""
+    """Write the change of `p` to its target into `state.change`, as change `at` of an action."""
     for s in range(to.shape[1]):
         state.change[at, s] = to[p, s]
     state.change[at, PARTITION], state.change[at, LEAD] = p, to_lead[p]
@@ -163,7 +163,7 @@ def load_change(state: State, at: int, p: int, to: np.ndarray, to_lead: np.ndarr
 
 @inner
 def ask_for(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray) -> None:
-    """Have at hand what `evaluate` reads of the partition, some changes before its own."""
+    """Prefetch what `evaluate` reads of partition `p`, some changes before its turn."""
     ahead(state.replicas, p)
     ahead(state.lead, p)
     ahead(to, p)
@@ -177,8 +177,8 @@ def ask_for(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.
 
 @inner
 def ask_for_counts(problem: Problem, state: State, p: int, to: np.ndarray, row: int) -> None:
-    """Have at hand, of what was asked for before, the counts of the topic on brokers that gain or lose a replica when `p` goes to row
-    `row` of `to`, and the places in lists."""
+    """Prefetch, some time after `ask_for`, the topic counts of brokers that gain or lose a replica if `p` goes to row `row` of `to`, and
+    the entries of `p` in their replica lists."""
     column = problem.topic_counted[problem.topic[p]] if len(problem.topic_goal) > 0 else -1
     for s in range(to.shape[1]):
         old, new = state.replicas[p, s], to[row, s]
@@ -191,7 +191,7 @@ def ask_for_counts(problem: Problem, state: State, p: int, to: np.ndarray, row: 
 
 @inner
 def moved_slots(state: State, p: int, to: np.ndarray) -> int:
-    """How many replicas of `p` are not yet where `to` wants them."""
+    """How many replicas of `p` are not yet on the brokers that `to` gives them."""
     moved = 0
     for s in range(to.shape[1]):
         if state.replicas[p, s] != to[p, s]:
@@ -201,7 +201,7 @@ def moved_slots(state: State, p: int, to: np.ndarray) -> int:
 
 @inner
 def helps_someone(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray) -> bool:
-    """Whether the change touches a broker that scores low; one that does not cannot be acceptable without repairing."""
+    """Whether the change of `p` touches a broker that is outside a goal or not active; others are acceptable only if they repair."""
     for s in range(to.shape[1]):
         old = state.replicas[p, s]
         if old >= 0 and differs(state, p, s, to, to_lead):
@@ -214,5 +214,5 @@ def helps_someone(problem: Problem, state: State, p: int, to: np.ndarray, to_lea
 
 @inner
 def differs(state: State, p: int, s: int, to: np.ndarray, to_lead: np.ndarray) -> bool:
-    """Whether slot `s` changes broker or role on the way to the target."""
+    """Whether slot `s` of `p` changes broker or role on the way to the target."""
     return bool(state.replicas[p, s] != to[p, s] or (state.lead[p] == s) != (to_lead[p] == s))

@@ -1,6 +1,6 @@
-"""The replicas of a broker as candidates: their vectors side by side, what each gains by going elsewhere, the best of them.
+"""The replicas of a broker as candidates: their vectors side by side, the gain of moving each to another broker, the best of them.
 
-Called by everything that moves replicas between two brokers (`pour`, `swaps`, `steps`). Judges by the potential alone.
+Called by `relocate`, `swaps` and `polish`; `leadership` and `balance` use parts. Judges by the potential alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from optimizer.search.vector_cache import VectorCache, fetch
 def watched_goals(problem: Problem, state: State) -> np.ndarray:
     """int64: goals on loads that a search has to look at.
 
-    A hard limit that nobody exceeds stays out: targets over it are refused, so its part of the potential stays 0.
+    A hard limit that no active broker exceeds is left out: moves beyond it are refused, so its part of the potential stays 0.
     """
     watched, count = np.zeros(len(problem.goal), np.int64), 0
     for g in range(len(problem.goal)):
@@ -57,10 +57,10 @@ def watched_goals(problem: Problem, state: State) -> np.ndarray:
 
 @inner
 def gather(problem: Problem, state: State, cache: VectorCache, b: int, due: bool, factors: np.ndarray) -> int:
-    """Vectors of the replicas on broker `b` are on the cache after it; returns how many it holds.
+    """Bring the vectors of the replicas on broker `b` in the cache up to date; returns how many replicas it holds.
 
-    `factors` float64 [n] get the factor on the gain of moving each off `b`: less for what costs more (where moves are `due`, for what has
-    more bytes), most for those that have moved anyway, 0 for those that may not.
+    Writes into `factors` float64 [n] the factor on the gain of moving each replica off `b`: smaller for a higher cost (if moves are `due`,
+    for more bytes), `ANYWAY` for replicas that have left home already, 0 for replicas that may not move.
     """
     fetch(problem, state, cache, b)
     n, mark, thrift, added = state.hosts[b], state.mark[b], cache.vector[b, -1], COST_ADDED
@@ -69,7 +69,7 @@ def gather(problem: Problem, state: State, cache: VectorCache, b: int, due: bool
         factor = np.float64(thrift[i])
         movable = factor > 0.0
         if due and mean > bare:
-            size = (((1.0 + added) / factor - added) * mean - bare) / (mean - bare)  # over the mean, from what it costs
+            size = (((1.0 + added) / factor - added) * mean - bare) / (mean - bare)  # bytes over mean bytes, from the cost
             factor = either(movable, (1.0 + DUE_ADDED) / (DUE_ADDED + size), factor)
         factors[i] = either(movable & (mark[i] & STRAY > 0), ANYWAY, factor)
     return int(n)
@@ -77,7 +77,7 @@ def gather(problem: Problem, state: State, cache: VectorCache, b: int, due: bool
 
 @inner
 def lacks_replicas(problem: Problem, state: State, watched: np.ndarray, b: int) -> bool:
-    """Whether broker `b` lacks replicas, not much less than any load, as shares of its means: so many must come, whatever they carry."""
+    """Whether broker `b` lacks more replicas than `LACKING` times what it lacks most of any load, as shares of means: moves are due."""
     count, most = 0.0, 0.0
     for g in watched:
         c, mean = problem.goal[g, COLUMN], problem.table[b, g, MEAN]
@@ -93,7 +93,7 @@ def scan(
     problem: Problem, state: State, watched: np.ndarray, source: int, target: int, n: int, block: np.ndarray,
     gains: np.ndarray,
 ) -> None:  # fmt: skip
-    """Gain in potential of moving each of the `n` vectors of `block` from `source` to `target`."""
+    """Write into `gains` the gain in potential of moving each of the `n` vectors of `block` from `source` to `target`."""
     for i in lanes(n):
         gains[i] = 0.0
     for g in watched:
@@ -112,9 +112,9 @@ def scan(
 
 @inner
 def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarray, spare: np.ndarray) -> int:
-    """Indices of the (at most) `most` largest keys above `floor` into `kept`, in index order; returns how many.
+    """Write the indices of the at most `most` largest keys above `floor` into `kept`; returns how many.
 
-    `spare` float64 [n] is room.
+    They are in index order, those that equal the least of them last. `spare` float64 [n] is scratch.
     """
     count = 0
     for i in lanes(n):
@@ -129,7 +129,7 @@ def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarra
     cut = cut_of(keys, n, floor, most, spare)
     found = 0
     for i in range(n):
-        kept[found] = i  # the next overwrites it where it is none; there are fewer than `most` above the cut
+        kept[found] = i  # the next one overwrites it if its key is not above the cut; fewer than `most` are
         found += 1 if keys[i] > cut else 0
     for i in range(n):
         if keys[i] == cut:
@@ -142,9 +142,9 @@ def keep_best(keys: np.ndarray, n: int, floor: float, most: int, kept: np.ndarra
 
 @inner
 def cut_of(keys: np.ndarray, n: int, floor: float, most: int, spare: np.ndarray) -> float:
-    """The key of which, with those above it, there are `most`: of the first `n` above `floor`, more than that.
+    """The `most`-th largest of the first `n` keys, of which more than `most` are above `floor`. `spare` float64 [n] is scratch.
 
-    Halves the range of keys as long as that leaves few of them, which a processor counts many at a time, and looks among those.
+    Halves the range of keys `HALVINGS` times, since a processor counts many keys at a time, and selects among the few that remain.
     """
     low, high = floor, floor
     for i in range(n):
@@ -168,9 +168,9 @@ def cut_of(keys: np.ndarray, n: int, floor: float, most: int, spare: np.ndarray)
 
 @inner
 def best_key(gains: np.ndarray, factors: np.ndarray, found: int, least: float, keys: np.ndarray) -> int:
-    """Index of the largest gain times its factor among the first `found` gains above `least`, the first of equal ones; -1 if none.
+    """Index of the largest product of gain and factor among the first `found` gains above `least`, the first of equals; -1 if none.
 
-    `keys` float64 [found or more] is room.
+    `keys` float64 [found or more] is scratch.
     """
     for i in lanes(found):
         keys[i] = either(gains[i] > least, gains[i] * factors[i], 0.0)
@@ -180,7 +180,7 @@ def best_key(gains: np.ndarray, factors: np.ndarray, found: int, least: float, k
 
 @inner
 def take(block: np.ndarray, factors: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
-    """The first `found` columns of `block` that `kept` names, into `small`, and their factors into its last row."""
+    """Copy the columns of `block` that the first `found` entries of `kept` name into `small`, and their factors into its last row."""
     last = block.shape[0] - 1
     for i in lanes(found):
         for c in range(last):
@@ -190,7 +190,7 @@ def take(block: np.ndarray, factors: np.ndarray, kept: np.ndarray, found: int, s
 
 @inner
 def topic_burden(problem: Problem, state: State, p: int, replica: bool, leads: bool, source: int, target: int) -> float:
-    """By how much topic goals raise the potential when a replica and/or the leadership of `p` goes from `source` to `target`."""
+    """Rise of the potential in topic goals if a `replica` of `p`, its leadership (`leads`) or both go from `source` to `target`."""
     burden = 0.0
     t = whole(problem.topic[p])
     for k in range(len(problem.topic_goal)):

@@ -1,7 +1,7 @@
 """Building a state, and every way to change one.
 
-`shift` changes placement and sums only and is its own inverse with the old values, bit for bit, because loads lie on a grid on
-which addition is exact. `commit` also keeps the replica lists and caches. Every kernel that changes anything goes through these.
+`shift` changes only placement and sums. A second `shift` with the old values undoes it bit for bit, because loads lie on a grid on
+which addition is exact. `commit` also updates replica lists and caches. Operators change the placement through these functions only.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from optimizer.search.topic_counts import count_topics, recount
 
 
 def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> State:
-    """A state at the given placement. Lists are in partition order, so equal placements give equal states.
+    """A new state with the given placement. Its lists are in partition order, so equal placements give equal states.
 
-    O(B + P R). `replicas` int64 [P, R] and `lead` int64 [P] are copied, and `replicas` kept as `home`: it must not change.
+    O(B + P R). `replicas` int64 [P, R] and `lead` int64 [P] are copied. `replicas` also becomes `home`, so it must not change.
     """
     brokers, partitions = len(problem.broker), len(replicas)
     slots = replicas.shape[1] if replicas.ndim == 2 else 1
@@ -59,7 +59,7 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
 
 
 def fill(problem: Problem, state: State) -> None:
-    """Replica lists, loads, counts and caches of a state whose placement is set."""
+    """Compute replica lists, loads, counts and caches of a state from its placement."""
     enlist(problem, state)
     count_all_topics(problem, state)
     appraise(problem, state)
@@ -67,14 +67,14 @@ def fill(problem: Problem, state: State) -> None:
 
 @kernel
 def empty_lists(brokers: int, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """Entries and marks of replica lists. Made by a kernel, they take memory as far as they are used; numpy asks for large pages, which
-    any entry fills."""
+    """Arrays for entries and marks of replica lists, [brokers, room]. Arrays of a kernel take memory only as far as they are used; numpy
+    asks for large pages, and one entry takes a whole page."""
     return np.empty((brokers, room), np.int32), np.empty((brokers, room), np.uint8)
 
 
 @kernel
 def enlist(problem: Problem, state: State) -> None:
-    """Replica lists, loads and replicas in over-full racks of a state whose placement is set."""
+    """Compute replica lists, loads and counts of replicas in over-full racks from the placement."""
     partitions, slots = state.replicas.shape
     for p in range(partitions):
         for s in range(slots):
@@ -91,7 +91,7 @@ def enlist(problem: Problem, state: State) -> None:
 
 @inner
 def add_loads(problem: Problem, state: State, p: int) -> None:
-    """Add the loads of the replicas of `p` to those of their brokers."""
+    """Add the loads of the replicas of `p` to the loads of their brokers."""
     for s in range(state.replicas.shape[1]):
         b, role = state.replicas[p, s], LEADING if state.lead[p] == s else FOLLOWING
         for c in range(state.load.shape[1] if b >= 0 else 0):
@@ -100,9 +100,9 @@ def add_loads(problem: Problem, state: State, p: int) -> None:
 
 @inner
 def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
-    """Put partition `p` on `replicas` (int64 [R]) led by slot `lead`: placement, counts and sums only.
+    """Put partition `p` on `replicas` int64 [R], led by slot `lead`, in placement, counts and sums; returns the change of its rack excess.
 
-    Returns by how much the partition's rack excess changes. Calling it again with the old values undoes it exactly.
+    A second call with the old values undoes it exactly. Lists and scores stay as they were.
     """
     for k in range(len(problem.topic_goal)):
         recount(problem, state, k, p, replicas, lead, True)
@@ -111,7 +111,7 @@ def shift(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
 
 @inner
 def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> int:
-    """As `shift`, without what topic goals count."""
+    """`shift` without the counts and units of topic goals."""
     old_lead, excess = state.lead[p], 0
     if problem.setting[RACK_GOAL] != NO_RACK_GOAL:
         excess -= rack_units(problem, state, p, -1.0)
@@ -130,7 +130,7 @@ def carry(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: in
 
 @inner
 def relist(state: State, p: int, s: int, old: int, new: int) -> None:
-    """Move the list entry of a replica from broker `old` to `new`: swap-remove and append, O(1)."""
+    """Move the list entry of slot `s` of `p` from broker `old` to `new`: swap-remove and append, O(1)."""
     slots = state.replicas.shape[1]
     at, last = state.place[p, s], state.hosts[old] - 1
     moved = state.hosted[old, last]
@@ -147,7 +147,7 @@ def relist(state: State, p: int, s: int, old: int, new: int) -> None:
 
 @inner
 def put(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
-    """As `commit`, but scores and potential are left as they were; who calls it has to `assess` the brokers before they are read."""
+    """`commit` without scores and potential: the caller has to `assess` the brokers before it reads these."""
     slots = state.replicas.shape[1]
     old_lead = state.lead[p]
     state.trail[0] += 1
@@ -168,7 +168,7 @@ def put(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int)
 
 @inner
 def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: int) -> None:
-    """Put partition `p` on `replicas` led by slot `lead`, lists and caches included."""
+    """Put partition `p` on `replicas` int64 [R], led by slot `lead`, and update everything that depends on it."""
     slots = state.replicas.shape[1]
     old_lead = state.lead[p]
     put(problem, state, p, replicas, lead)
@@ -186,7 +186,7 @@ def commit(problem: Problem, state: State, p: int, replicas: np.ndarray, lead: i
 
 @inner
 def write_row(state: State, p: int, s: int, target: int) -> None:
-    """The replicas of `p` with slot `s` on `target`, into `state.row`."""
+    """Write the replicas of `p`, with slot `s` on broker `target`, into `state.row`."""
     for o in range(state.replicas.shape[1]):
         state.row[o] = state.replicas[p, o]
     state.row[s] = target
@@ -194,27 +194,27 @@ def write_row(state: State, p: int, s: int, target: int) -> None:
 
 @inner
 def relocate(problem: Problem, state: State, p: int, s: int, target: int, lead: int) -> None:
-    """Commit that slot `s` of `p` stands on `target`, and that slot `lead` leads."""
+    """Commit a move of slot `s` of `p` to broker `target`, with slot `lead` as leader."""
     write_row(state, p, s, target)
     commit(problem, state, p, state.row, lead)
 
 
 @inner
 def send(problem: Problem, state: State, entry: int, target: int) -> None:
-    """Commit that the replica `entry`, as in `hosted`, stands on `target`; whether it leads stays."""
+    """Commit a move of replica `entry` (as in `State.hosted`) to broker `target`; it keeps its role."""
     slots = state.replicas.shape[1]
     relocate(problem, state, entry // slots, entry % slots, target, state.lead[entry // slots])
 
 
 @inner
 def transfer(problem: Problem, state: State, p: int, lead: int) -> None:
-    """Commit that slot `lead` leads `p`."""
+    """Commit a leadership transfer of `p` to slot `lead`."""
     commit(problem, state, p, state.replicas[p], lead)
 
 
 @kernel
 def reweigh(problem: Problem, state: State, rows: np.ndarray, before: np.ndarray) -> None:
-    """Loads of brokers after the vectors of `rows` were `before` float64 [n, 2, C]."""
+    """Update the loads of brokers after the vectors of partitions `rows` changed; `before` float64 [n, 2, C] are the old ones."""
     for i in range(len(rows)):
         p = rows[i]
         for s in range(state.replicas.shape[1]):
@@ -228,14 +228,14 @@ def reweigh(problem: Problem, state: State, rows: np.ndarray, before: np.ndarray
 
 @kernel
 def weigh(problem: Problem, state: State) -> None:
-    """Loads of brokers, which are 0, from those of their replicas."""
+    """Sum up the loads of all brokers, which have to be 0 before."""
     for p in range(len(state.lead)):
         add_loads(problem, state, p)
 
 
 @kernel
 def count_all_topics(problem: Problem, state: State) -> None:
-    """Counts and units of all topic goals from the placement."""
+    """Compute the counts and units of all topic goals from the placement."""
     state.topic_count[:] = 0
     for k in range(len(problem.topic_goal)):
         state.units[k] = 0.0
@@ -244,6 +244,6 @@ def count_all_topics(problem: Problem, state: State) -> None:
 
 @kernel
 def appraise(problem: Problem, state: State) -> None:
-    """Scores and potential of all brokers."""
+    """Compute the scores and the potential of all brokers."""
     for b in range(len(state.dirty)):
         state.score[b, COST] = assess(problem, state, b, state.score[b])

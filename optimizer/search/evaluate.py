@@ -1,7 +1,7 @@
-"""Whether an action is acceptable, exactly as docs/contract.md, section 7 says, and what it does to the potential.
+"""Whether an action is acceptable, exactly as `docs/contract.md`, section 7 says, and by how much the potential falls with it.
 
-An action is up to eight changes, each a partition with its new slots and leader slot, in `state.change`. Evaluation shifts the state,
-reads scores, and shifts back; nothing is left changed.
+An action is up to eight changes in `State.change`, each with a partition, its new replicas by slot, and its leader slot. Evaluation shifts
+the state, reads scores, and shifts back: placement and sums stay as they were.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from optimizer.search.state import COST, LEAD, PARTITION, State
 from optimizer.search.topic_counts import recount
 
 TOLERANCE = 1e-9
-MARGIN = 5e-10  # beyond the tolerance, for whoever replays with other roundings
+MARGIN = 5e-10  # stricter than the tolerance by this, since another tool that replays the plan may round differently
 
-# Bits of what an action repairs. Which hard goals on loads and topics is in the scores before and after it.
+# Bit numbers of `Verdict.repairs`. The scores before and after the action show which hard goals on loads and topics it repairs.
 REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, REPAIRS_RACKS, REPAIRS_SCORES, REPAIRS_SETS = 0, 1, 2, 3, 4, 5
 
 
 class Verdict(NamedTuple):
-    """`gain` is by how much the potential falls; `repairs` bits; `touches_low` when a touched broker scores below 1."""
+    """What `evaluate` finds about an action."""
 
-    allowed: bool  # nothing hard gets worse
+    allowed: bool  # no hard goal gets worse, and no replica goes to a broker of another set
     breaks: int  # hard goals on loads and topics that get worse, each counted on each broker
-    better: bool  # combined rule above 0.5
-    score: float
-    repairs: int
-    gain: float
-    touches_low: bool
-    touched: int  # brokers in `state.touched`
+    better: bool  # the soft goals accept it (`combine`)
+    score: float  # combined score
+    repairs: int  # bits, by the numbers above
+    gain: float  # by how much the potential falls
+    touches_low: bool  # a touched broker scored below 1 before
+    touched: int  # number of brokers in `State.touched`
 
 
 @inner
 def touch(state: State, count: int, b: int) -> int:
-    """Mark broker `b` as touched once; returns the number touched."""
+    """Add broker `b` to the `count` brokers of `State.touched`, unless it is there; returns the new number."""
     if state.stamp[b] != state.stamp[-1]:
         state.stamp[b] = state.stamp[-1]
         state.touched[count] = b
@@ -68,7 +68,7 @@ def touch(state: State, count: int, b: int) -> int:
 
 @inner
 def propose(state: State, at: int, p: int, s: int, target: int, lead: int) -> None:
-    """Change `at` of an action: slot `s` of `p` to broker `target`, led by slot `lead`."""
+    """Write change number `at` of an action: slot `s` of `p` moves to broker `target`, and slot `lead` leads."""
     slots = state.replicas.shape[1]
     for o in range(slots):
         state.change[at, o] = state.replicas[p, o]
@@ -77,7 +77,7 @@ def propose(state: State, at: int, p: int, s: int, target: int, lead: int) -> No
 
 
 def propose_all(state: State, partitions: npt.ArrayLike, lists: npt.ArrayLike, leads: npt.ArrayLike) -> int:
-    """The changes of an action: partitions [n], their replicas [n, R] and leader slots [n]; returns how many there are."""
+    """Write the changes of an action: `partitions` [n], their replicas `lists` [n, R] and leader slots `leads` [n]. Returns n."""
     rows = np.asarray(partitions)
     n = len(rows)
     state.change[:n, : state.replicas.shape[1]], state.change[:n, PARTITION], state.change[:n, LEAD] = lists, rows, leads
@@ -86,7 +86,7 @@ def propose_all(state: State, partitions: npt.ArrayLike, lists: npt.ArrayLike, l
 
 @inner
 def find_touched(state: State, n: int) -> int:
-    """Brokers whose replica set or leadership the `n` changes alter, into `state.touched`; returns how many."""
+    """Write the brokers whose replicas or leaderships the `n` changes alter into `State.touched`; returns how many."""
     state.stamp[-1] += 1
     count = whole(0)
     for i in range(n):
@@ -103,10 +103,10 @@ def find_touched(state: State, n: int) -> int:
 
 @inner
 def evaluate(problem: Problem, state: State, n: int) -> Verdict:
-    """Judge the first `n` changes of `state.change` as one action on the present state.
+    """Judge the first `n` changes of `State.change` as one action on the present state.
 
-    After it, `state.action` holds the action's scores by goal, `state.touched` the touched brokers and `state.fresh` their scores and costs
-    after the action.
+    Writes the action's scores by goal into `State.action`, the touched brokers into `State.touched`, and their scores and potential
+    after the action into `State.fresh`.
     """
     change = state.change
     touched = find_touched(state, n)
@@ -116,7 +116,7 @@ def evaluate(problem: Problem, state: State, n: int) -> Verdict:
         for i in range(n):
             if loses_rack(problem, change[i, PARTITION], state.replicas[change[i, PARTITION]], change[i], whole(-1), whole(-1)):
                 worse = True
-    alone = n == 1  # of one change, counts need not be kept
+    alone = n == 1  # counts of topics may stay as they are for a single change (`recount`)
     if alone:
         for k in range(len(problem.topic_goal)):
             for t in range(touched):
@@ -164,7 +164,7 @@ def evaluate(problem: Problem, state: State, n: int) -> Verdict:
 
 @inner
 def note_old(problem: Problem, state: State, n: int) -> int:
-    """Where the partitions of `n` changes are, into `state.old`; bits of what the changes repair of brokers that go and missing leaders."""
+    """Write the lists before the `n` changes into `State.old`; returns bits of repairs, except those of racks, scores and broker sets."""
     repairs = whole(0)
     for i in range(n):
         p, lead = state.change[i, PARTITION], state.change[i, LEAD]
@@ -184,7 +184,7 @@ def note_old(problem: Problem, state: State, n: int) -> int:
 
 @inner
 def coming_home(problem: Problem, state: State, n: int) -> int:
-    """How many replicas `n` changes bring from brokers of other sets to those of their own; -1 where they bring one to another."""
+    """How many replicas the `n` changes move from other broker sets to their own; -1 if any replica moves to a broker of another set."""
     come = whole(0)
     for i in range(n if problem.setting[SETS] == 1 else 0):
         p = state.change[i, PARTITION]
@@ -199,7 +199,7 @@ def coming_home(problem: Problem, state: State, n: int) -> int:
 
 @inner
 def touches_low(problem: Problem, state: State, touched: int) -> bool:
-    """Whether one of the `touched` brokers scores below 1 in any goal as it stands."""
+    """Whether one of the `touched` brokers is eligible and scores below 1 in any goal before the action."""
     for t in range(touched):
         b = state.touched[t]
         for g in range(len(problem.goal) if problem.broker[b, STATE] == 0 else 0):
@@ -210,7 +210,7 @@ def touches_low(problem: Problem, state: State, touched: int) -> bool:
 
 @inner
 def weigh_scores(problem: Problem, state: State, touched: int) -> tuple[int, bool]:
-    """Action scores by goal into `state.action`; how many hard goals but racks get worse on brokers, and whether one gets better."""
+    """Write the scores by goal into `State.action`; returns how many hard goals but racks get worse on brokers, and if one improves."""
     breaks, raised = whole(0), False
     for g in range(len(problem.goal)):
         kind = problem.goal[g, KIND]
@@ -223,7 +223,7 @@ def weigh_scores(problem: Problem, state: State, touched: int) -> tuple[int, boo
             low_before = min(low_before, before)
             low_after = min(low_after, after)
             if problem.goal[g, HARD] == 1 and kind != RACK and after != before:
-                if kind == LIMIT:  # the excess as a share of the limit, falling as a score does
+                if kind == LIMIT:  # minus the excess, as a share of the limit
                     before, after = 1.0 - 1.0 / before, 1.0 - 1.0 / after
                 if after < before - 1e-12:
                     breaks += 1
@@ -235,7 +235,7 @@ def weigh_scores(problem: Problem, state: State, touched: int) -> tuple[int, boo
 
 @inner
 def adopt(problem: Problem, state: State, n: int, touched: int) -> None:
-    """Commit the `n` changes that were judged last, by which the scores of the `touched` brokers are known."""
+    """Commit the `n` changes that were judged last, with the scores of the `touched` brokers that `evaluate` found."""
     for i in range(n):
         put(problem, state, state.change[i, PARTITION], state.change[i], state.change[i, LEAD])
     for t in range(touched):
@@ -256,7 +256,7 @@ def judge(problem: Problem, state: State, n: int) -> Verdict:
 
 @inner
 def combine(problem: Problem, scores: np.ndarray) -> tuple[bool, float]:
-    """Whether the soft goals' action scores are above neutral, group by group, and their weighted mean."""
+    """Whether no group of soft goals has a mean score below 0.5 and at least one is above; and the weighted mean of all soft goals."""
     total, weights = 0.0, 0.0
     one_above, none_below = False, True
     for group in range(problem.setting[GROUPS]):
@@ -280,7 +280,7 @@ def combine(problem: Problem, scores: np.ndarray) -> tuple[bool, float]:
 
 @inner
 def acceptable(verdict: Verdict, by_potential: bool, least_gain: float) -> bool:
-    """The contract's rule for an action. By potential, it falls by more than `least_gain`."""
+    """Whether the contract accepts an action. If `by_potential`, one without repairs must touch a low broker and gain over `least_gain`."""
     if not verdict.allowed:
         return False
     if verdict.repairs != 0:

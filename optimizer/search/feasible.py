@@ -1,4 +1,4 @@
-"""What may be done: whether a broker may take a replica or a leadership, and whether it keeps its bands then."""
+"""Which changes are feasible: whether a broker may take a replica or a leadership, and whether it stays within its target ranges then."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from optimizer.search.topic_counts import topic_rise
 
 @inner
 def active_brokers(problem: Problem) -> np.ndarray:
-    """int64: brokers that may take replicas, ascending."""
+    """int64: active brokers, which may take replicas, ascending."""
     found, count = np.zeros(len(problem.broker), np.int64), 0
     for b in range(len(problem.broker)):
         if problem.broker[b, STATE] == 0:
@@ -46,7 +46,7 @@ def active_brokers(problem: Problem) -> np.ndarray:
 
 @inner
 def in_set(problem: Problem, p: int, b: int) -> bool:
-    """Whether broker `b` is of the set of brokers that partition `p` stays on."""
+    """Whether broker `b` is in the broker set of partition `p`, or one of them is not bound to a set."""
     if problem.setting[SETS] == 0:
         return True
     own, here = problem.topic_set[problem.topic[p]], problem.broker[b, SET_OF]
@@ -55,7 +55,7 @@ def in_set(problem: Problem, p: int, b: int) -> bool:
 
 @inner
 def must_leave(problem: Problem, p: int, b: int) -> bool:
-    """Whether a replica of partition `p` has to leave broker `b`, and may: that is dead or draining, or of another set."""
+    """Whether a replica of partition `p` has to leave broker `b`, which is dead, draining or of another set, and may leave it."""
     gone = problem.broker[b, STATE]
     if gone == 1 or gone == 2:
         return bool(problem.partition[p, MENDABLE] == 1)
@@ -64,8 +64,8 @@ def must_leave(problem: Problem, p: int, b: int) -> bool:
 
 @inner
 def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
-    """Whether putting slot `s` on `target` leaves the partition's rack excess as it is or lower (where the rule is hard), and its
-    replicas in as many racks as at the start of the round, unless the slot leaves a broker that goes."""
+    """Whether a hard goal on racks, if any, allows slot `s` of `p` on `target`: the rack excess of the partition must not rise, and the
+    partition must not lose a rack against the start of the round (`loses_rack`)."""
     if problem.setting[RACK_GOAL] != 2:
         return True
     old, new = problem.broker[state.replicas[p, s], RACK_OF], problem.broker[target, RACK_OF]
@@ -86,7 +86,7 @@ def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bo
 
 @inner
 def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
-    """Replicas of the partition in the rack of broker `b`."""
+    """How many replicas of partition `p` are in the rack of broker `b`."""
     count = 0
     for s in range(state.replicas.shape[1]):
         other = state.replicas[p, s]
@@ -97,8 +97,8 @@ def rack_mates(problem: Problem, state: State, p: int, b: int) -> int:
 
 @inner
 def loses_rack(problem: Problem, p: int, before: np.ndarray, after: np.ndarray, s: int, target: int) -> bool:
-    """Whether list `after` int64 [R or more] of partition `p`, with `target` in slot `s` (-1: as it is), has fewer racks than `before`, and
-    takes no replica off a dead or draining broker, or one of another set."""
+    """Whether list `after` int64 [R or more] of partition `p`, with `target` in slot `s` (-1: as it is), has fewer racks than `before`,
+    and no replica leaves a dead or draining broker, or one of another set."""
     racks = whole(0)
     for o in range(len(before)):
         b = before[o]
@@ -119,7 +119,7 @@ def loses_rack(problem: Problem, p: int, before: np.ndarray, after: np.ndarray, 
 
 @inner
 def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
-    """Whether broker `target` may take the place of slot `s`: active, of its set, not in the list, with room in rack and hard limits."""
+    """Whether slot `s` of `p` may move to broker `target`: active, of the set, not in the list, with room in rack and hard limits."""
     if problem.broker[target, STATE] != 0 or state.hosts[target] >= state.hosted.shape[1]:
         return False
     if not may_swap(problem, state, p, s, target):
@@ -129,7 +129,7 @@ def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> boo
 
 @inner
 def may_swap(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
-    """`may_host` without the hard limits, which a swap meets by its difference."""
+    """`may_host` without hard limits, which a swap meets by its difference, for an active `target` with room in its replica list."""
     for o in range(state.replicas.shape[1]):
         if state.replicas[p, o] == target:
             return False
@@ -144,20 +144,20 @@ def hosts_legally(problem: Problem, state: State, p: int, s: int, target: int) -
 
 @kernel
 def legal_moves(problem: Problem, state: State, partitions: np.ndarray, slots: np.ndarray, brokers: np.ndarray, legal: np.ndarray) -> None:
-    """Write into `legal` bool [n] whether each broker may take the place of that slot (`may_host`)."""
+    """Write into `legal` bool [n], for each of n moves, whether `may_host` allows it."""
     for i in range(len(partitions)):
         legal[i] = may_host(problem, state, partitions[i], slots[i], brokers[i])
 
 
 @inner
 def fits_as_leader(problem: Problem, state: State, p: int, b: int) -> bool:
-    """Whether leading `p` keeps broker `b`, which holds a follower, under its hard limits."""
+    """Whether broker `b` is active and stays within its hard limits when its follower of `p` becomes the leader."""
     return problem.broker[b, STATE] == 0 and fits_limits(problem, state, b, p, whole(FOLLOWING), whole(LEADING))
 
 
 @inner
 def fits_limits(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> bool:
-    """Whether broker `b` stays under its hard limits when its replica of `p` goes from role `held` (`NOTHING`: it comes) to `role`."""
+    """Whether hard limits allow broker `b` to change its role in `p` from `held` (`NOTHING`: no replica) to `role`."""
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
             c = problem.goal[g, COLUMN]
@@ -169,7 +169,7 @@ def fits_limits(problem: Problem, state: State, b: int, p: int, held: int, role:
 
 @inner
 def keeps_limits(problem: Problem, state: State, v: int, u: int, x: np.ndarray, i: int, y: np.ndarray, j: int) -> bool:
-    """Whether hard limits allow vector `i` of `x` to go from `v` to `u` and vector `j` of `y` from `u` to `v`."""
+    """Whether hard limits allow vector `i` of `x` [C, n] to go from broker `v` to `u`, and vector `j` of `y` from `u` to `v`."""
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1:
             c = problem.goal[g, COLUMN]
@@ -181,10 +181,10 @@ def keeps_limits(problem: Problem, state: State, v: int, u: int, x: np.ndarray, 
     return True
 
 
-# wide: what comes, what goes, each in its role
+# wide: the replica that comes and the one that goes, each with its role
 @inner
 def keeps_scores(problem: Problem, state: State, b: int, p: int, now: int, q: int, was: int) -> bool:
-    """Whether broker `b` scores no lower in goals on loads when it gets a replica of `p` in role `now` for one of `q` in role `was`."""
+    """Whether broker `b` scores no lower in goals on loads with a replica of `p` in role `now` in exchange for one of `q` in role `was`."""
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] <= LIMIT:
             more = more_load(problem, problem.goal[g, COLUMN], p, now, q, was)
@@ -197,7 +197,7 @@ def keeps_scores(problem: Problem, state: State, b: int, p: int, now: int, q: in
 
 @inner
 def scores_hold(state: State, brokers: np.ndarray, n: int, before: np.ndarray) -> bool:
-    """Whether none of the `n` brokers scores lower in any goal than `before` float64 [n, G or more] says."""
+    """Whether none of the first `n` of `brokers` scores lower in any goal than `before` float64 [n, G or more]."""
     for i in range(n):
         for g in range(state.score.shape[1] - 1):
             if state.score[brokers[i], g] < before[i, g] - 1e-12:
@@ -207,7 +207,7 @@ def scores_hold(state: State, brokers: np.ndarray, n: int, before: np.ndarray) -
 
 @inner
 def misplaces(problem: Problem, state: State, p: int, s: int, lead: int) -> bool:
-    """Whether the topic goals of any broker suffer when `p` comes to `state.row`, led by `lead`: slot `s` moves, unless it is -1."""
+    """Whether any broker gets more misplaced units of topics when `p` moves to `State.row`, led by `lead`; slot `s` moves (-1: none)."""
     t = whole(problem.topic[p])
     for k in range(len(problem.topic_goal)):
         if problem.topic_goal[k, COUNTS_LEADERS] == 1:
@@ -226,7 +226,7 @@ def misplaces(problem: Problem, state: State, p: int, s: int, lead: int) -> bool
 
 @inner
 def linear_goals(problem: Problem) -> np.ndarray:
-    """Rows (int64) of the goals on loads, also of limits that no broker exceeds yet."""
+    """int64: rows of all goals on loads, including limits that no broker exceeds yet."""
     found, count = np.zeros(len(problem.goal), np.int64), 0
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] <= LIMIT:
@@ -237,7 +237,7 @@ def linear_goals(problem: Problem) -> np.ndarray:
 
 @inner
 def window(problem: Problem, state: State, b: int, g: int) -> tuple[float, float]:
-    """Least and most load with which broker `b` is no worse off in goal `g` than it is."""
+    """Least and most load with which broker `b` scores no lower in goal `g` on loads than now."""
     load = state.load[b, problem.goal[g, COLUMN]]
     low, high = full_score(problem, b, g)
     return min(low, load), max(high, load)

@@ -1,8 +1,8 @@
-"""Where brokers can get at all, as data: the bands that the potential aims at.
+"""Target ranges that brokers can reach, as data: what the potential aims at.
 
-A partition larger than every broker's band keeps its broker out of band for good, and so do replicas that may not move. `Aim` moves the
-potential's bands there at the start of each round, so that the search works on what can be had. Scores, and with them what is acceptable,
-stay as they are.
+A partition larger than the target range of every broker keeps its broker outside for good, and so do replicas that may not move. `Aim`
+moves the ranges of the potential to what can be reached, at the start of each round. Scores, and with them what is acceptable, stay as
+they are.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ Floats = npt.NDArray[np.float64]
 
 
 class Aim:
-    """What a search aims at, from any placement."""
+    """What a search aims at, from any placement: the problem with ranges that can be reached."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._stays = np.flatnonzero(problem.partition[:, MOVABLE] == 0)
-        self._where: tuple[Rows, Rows, Rows] | None = None  # what conflicts depend on: lists and leaders that stay, leaderless partitions
+        self._where: tuple[Rows, Rows, Rows] | None = None  # lists and leaders that stay, leaderless partitions: conflicts depend on these
         self._without = problem
 
     def at(self, state: State) -> Problem:
-        """The problem as the placement of `state` has it; a function of that placement alone.
+        """The problem with the ranges that can be reached from the placement of `state`; a function of that placement alone.
 
-        To look through a million replicas for conflicts takes a second, so that is done only where brokers are out of band, and of
-        many replicas where those brokers are few.
+        To look for conflicts in a million replicas takes a second. So this is done only if brokers are outside their ranges, and in a
+        large cluster only if these are at most half of the brokers.
         """
         active = self._problem.broker[:, STATE] == BrokerState.ACTIVE
         low = int((state.score[active, :COST] < 1.0).any(axis=1).sum())
@@ -64,12 +64,12 @@ class Aim:
 def within_reach(problem: Problem, state: State) -> Problem:
     """`problem` itself, or one whose potential rises from what brokers can reach, judged by the placement of `state`.
 
-    A broker with more than its band for good may hold that, and what comes with the lower ends of its other bands; beyond a limit, that
-    alone. The others share less than the band wants, so the lower ends of their bands fall.
+    A broker that holds more than its range for good may hold that load, and what comes with the lower ends of its other ranges; beyond a
+    limit, that load alone. The other brokers share less than their ranges ask for, so the lower ends of these ranges fall.
 
     Notes
     -----
-    O(replicas on brokers above every band, or partitions).
+    O(replicas on brokers above any of their ranges, or partitions).
     """
     goals = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
     eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
@@ -80,7 +80,7 @@ def within_reach(problem: Problem, state: State) -> Problem:
     most = np.where(limit, problem.table[:, goals, CEILING], mean + bound)
     group = problem.broker[:, SET_OF]
     together = [eligible & (group == number) for number in np.unique(group[eligible]).tolist()]
-    top = most.copy()  # of the brokers that share loads
+    top = most.copy()  # the highest upper end in the broker set
     for members in together:
         top[members] = most[members].max(axis=0)
     suspect = eligible[:, None] & (state.load[:, columns] > most)
@@ -90,7 +90,7 @@ def within_reach(problem: Problem, state: State) -> Problem:
     least, giants, seats, loose = np.zeros((4, len(problem.broker), len(goals)))
     for b in brokers.tolist():
         least[b], giants[b], seats[b], loose[b] = _stuck(problem, state, b, columns, top[b])
-    forced = (least > most) & (loose <= 1) & suspect  # of several too large ones that may move, all but one may go
+    forced = (least > most) & (loose <= 1) & suspect  # of several giants that may move, all but one can leave
     if not forced.any():
         return problem
     table, force = problem.table.copy(), problem.force
@@ -124,9 +124,9 @@ def within_reach(problem: Problem, state: State) -> Problem:
 
 
 def without_conflicts(problem: Problem, found: tuple[Conflict, ...]) -> Problem:
-    """The problem with bands of the potential where brokers can get that cannot keep all their bands; itself where there are none.
+    """`problem` with ranges of the potential that the brokers of the conflicts `found` can reach; itself if there are none.
 
-    A hard limit goes before a band; of two bands the one that is short is filled, and the other gives way.
+    A hard limit counts more than a range: the lower end of the range falls. Of two ranges, the upper end that is in the way rises.
     """
     if not found:
         return problem
@@ -135,14 +135,14 @@ def without_conflicts(problem: Problem, found: tuple[Conflict, ...]) -> Problem:
         b = one.broker
         if one.caps == NOTHING or problem.goal[one.caps, KIND] == LIMIT or not np.isfinite(one.least):
             table[b, one.needs, LOW] = -np.inf
-        else:  # by as much more as a band has on one side, since replicas are not of any size
+        else:  # and by half a range more, since replicas do not come in every size
             top = problem.table[b, one.caps, MEAN] + 2.0 * problem.table[b, one.caps, BOUND]
             table[b, one.caps, HIGH] = max(table[b, one.caps, HIGH], top + one.least - one.room)
     return problem._replace(table=table)
 
 
 def _hosts_of_stuck(problem: Problem, state: State, columns: npt.NDArray[np.int64], top: Floats) -> npt.NDArray[np.int64]:
-    """Brokers with anything that may not move, or that is too large for every broker's band."""
+    """int64: brokers with a partition that may not move, or that is larger than `top` (by goal), so that in some set no range takes it."""
     stuck = problem.partition[:, MOVABLE] == 0
     most = np.full(problem.vector.shape[2], np.inf)
     np.minimum.at(most, columns, top)
@@ -155,8 +155,8 @@ def _hosts_of_stuck(problem: Problem, state: State, columns: npt.NDArray[np.int6
 def _stuck(
     problem: Problem, state: State, b: int, columns: npt.NDArray[np.int64], top: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """By goal: the least load that broker `b` can have, all of it that no other can take within its band, how many partitions of it are
-    too large for that, and how many of these may move."""
+    """By goal: the least load that broker `b` can have, all its load that no other broker can take within its range, the number of its
+    partitions that are too large for that, and the number of these that may move."""
     entries = state.hosted[b, : state.hosts[b]]
     partitions = entries // state.replicas.shape[1]
     role = np.where(state.mark[b, : state.hosts[b]] & LED, LEADING, FOLLOWING)

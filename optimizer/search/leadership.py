@@ -1,6 +1,6 @@
-"""Transfers of leadership from or to a broker, which cost no bytes.
+"""Leadership transfers from or to a broker, which copy no bytes.
 
-Called by `balance`; judges by the potential alone.
+Called by `balance`. Judges by the potential alone.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def find_all(problem: Problem, state: State, cache: VectorCache, led: np.ndarray
 
 @inner
 def find_leaders(problem: Problem, state: State, cache: VectorCache, led: np.ndarray, batch: Batch, star: int, room: Room) -> None:
-    """The transfers of leadership from or to the centre of `star` that lower the potential most, up to `LEADERSHIPS`, best first.
+    """Write into `batch` the up to `LEADERSHIPS` transfers from or to the centre of `star` that lower the potential most, best first.
 
-    `led` are the goals that tell a leader from a follower, of which `room` knows what `survey` says.
+    `led` int64 are the goals in which a leader costs another amount than a follower. `room` holds what `survey` found for them.
     """
     v, costs, slopes, bounds, mine = batch.centre[star], room.costs, room.slopes, room.gains, room.factors
     best_gain, best_entry = batch.gain[star], batch.leader[star]
@@ -44,7 +44,7 @@ def find_leaders(problem: Problem, state: State, cache: VectorCache, led: np.nda
     promises(problem, state, cache, led, v, over, under, room)
     n, floor = state.hosts[v], first_floor(state, v, bounds, room.spare)
     found, ceiling = whole(0), np.inf
-    while True:  # those that promise most, then others that may still be among the best
+    while True:  # first replicas that promise most, then others that may still be among the best
         for i in range(n):
             if ceiling < np.inf and i + 2 * SOON < n and floor <= bounds[i + 2 * SOON] < ceiling:
                 q = state.hosted[v, i + 2 * SOON] // slots
@@ -75,7 +75,7 @@ def find_leaders(problem: Problem, state: State, cache: VectorCache, led: np.nda
 
 @inner
 def first_floor(state: State, v: int, bounds: np.ndarray, spare: np.ndarray) -> float:
-    """What of `bounds` is looked at first: few replicas of broker `v`, which are asked of memory."""
+    """Least of the `bounds` to look at first, so that these are about `LOOKED_AT` replicas of broker `v`. Also prefetches them."""
     n, promising = state.hosts[v], 0
     for i in range(n):
         promising += 1 if bounds[i] > LEAST_GAIN else 0
@@ -90,9 +90,9 @@ def first_floor(state: State, v: int, bounds: np.ndarray, spare: np.ndarray) -> 
 
 @inner
 def transfer_leaders(problem: Problem, state: State, led: np.ndarray, batch: Batch, star: int, costs: np.ndarray) -> int:
-    """Commit what was found for `star`, as far as it still gains; returns how many transfers.
+    """Commit the transfers found for `star` that still gain and fit hard limits; returns how many.
 
-    `costs` float64 [B, G + 1] is room.
+    `costs` float64 [B, G + 1] is scratch.
     """
     slots = state.replicas.shape[1]
     v, done = batch.centre[star], 0
@@ -123,10 +123,10 @@ def transfer_leaders(problem: Problem, state: State, led: np.ndarray, batch: Bat
 
 @inner
 def promises(problem: Problem, state: State, cache: VectorCache, led: np.ndarray, v: int, over: bool, under: bool, room: Room) -> None:
-    """What no transfer of leadership of a replica on broker `v` can gain more than, into `room.gains`; `-inf` where it may not be
-    transferred, or does not help a broker that is `over` or `under`. What `v` itself gains goes into `room.factors`.
+    """Write into `room.gains` an upper bound of the gain of a leadership transfer, for each replica on broker `v`; `-inf` if it may not
+    change, or if that does not help `v`, which is `over` or `under`. The part that `v` itself gains goes into `room.factors`.
 
-    No other broker can gain more for each unit than the one for which the potential is steepest, because it is convex (`survey`).
+    The potential is convex, so no other broker gains more for each unit of load than the broker where it is steepest (`survey`).
     """
     steep, mine, bounds = room.steep, room.factors, room.gains
     n, mark, thrift = state.hosts[v], state.mark[v], cache.vector[v, -1]
@@ -146,7 +146,7 @@ def promises(problem: Problem, state: State, cache: VectorCache, led: np.ndarray
         lead = cache.lead[v, cache.seat[g]]
         for i in range(n):
             x = float(lead[i])
-            x = x if mark[i] & LED else -x  # off `v`, onto another
+            x = x if mark[i] & LED else -x  # load that goes from `v` to another broker, negative if it comes to `v`
             gain = now - cost_at(load - x, high, low, mean, scale, w, e)
             theirs = (rising if x > 0.0 else -falling) * x
             mine[i] += gain + SLACK * abs(gain) + LEAST_SLACK * now
@@ -157,7 +157,7 @@ def promises(problem: Problem, state: State, cache: VectorCache, led: np.ndarray
 
 @inner
 def promise(cache: VectorCache, led: np.ndarray, v: int, i: int, u: int, sign: float, slopes: np.ndarray, mine: np.ndarray) -> float:
-    """As `promises`, where leadership of the `i`-th replica on `v` goes to broker `u` (`sign` 1), or comes from it (-1)."""
+    """The bound of `promises` if leadership of the `i`-th replica on `v` goes to broker `u` (`sign` 1), or comes from `u` (-1)."""
     most = float(mine[i])
     for g in led:
         theirs = -sign * slopes[u, g] * cache.lead[v, cache.seat[g], i]
@@ -167,8 +167,8 @@ def promise(cache: VectorCache, led: np.ndarray, v: int, i: int, u: int, sign: f
 
 @inner
 def survey(problem: Problem, state: State, led: np.ndarray, slopes: np.ndarray, steep: np.ndarray) -> None:
-    """By how much the potential of each broker rises with its load, into `slopes` float64 [B, G]; and into `steep` float64 [G, 6] where
-    that is least and most: how much, at which broker, and at the next."""
+    """Write by how much the potential of each broker rises for each unit of load into `slopes` float64 [B, G], and the extremes into
+    `steep` float64 [G, 6]: the least slope, its broker, the second least; the same for the most."""
     for g in led:
         least, at_least, next_least, most, at_most, next_most = np.inf, -1.0, np.inf, -np.inf, -1.0, -np.inf
         for u in range(len(problem.broker)):
@@ -189,7 +189,7 @@ def survey(problem: Problem, state: State, led: np.ndarray, slopes: np.ndarray, 
 
 @inner
 def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.ndarray) -> None:
-    """What broker `b` costs in the goals `led` as it stands, into its row of `costs`, whose last column says that it is known."""
+    """Write the present potential of broker `b` in the goals `led` into its row of `costs`, unless the last column says it is there."""
     if costs[b, -1] == 0.0:
         for g in led:
             costs[b, g] = linear_cost(problem, b, g, state.load[b, problem.goal[g, COLUMN]])
@@ -198,7 +198,7 @@ def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.
 
 @inner
 def transfer_gain(problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int, costs: np.ndarray) -> float:
-    """Gain in potential when leadership of `p` goes from broker `giver` to broker `taker`, whose `costs` are known."""
+    """Gain in potential if leadership of `p` goes from broker `giver` to broker `taker`; `appraise` has filled their `costs`."""
     gain = 0.0
     for g in watched:
         c = problem.goal[g, COLUMN]
@@ -216,7 +216,7 @@ def transfer_gain(problem: Problem, state: State, watched: np.ndarray, p: int, g
 
 @inner
 def insert(best_gain: np.ndarray, best_entry: np.ndarray, found: int, gain: float, entry: int) -> int:
-    """Keep the best few in descending order of gain (lower entry first among equals); returns how many there are."""
+    """Insert a transfer into the best ones, which have descending gains (equal gains: lower entry first). Returns how many there are."""
     most = len(best_gain)
     if found == most:
         last = most - 1

@@ -1,6 +1,6 @@
-"""What a search has done and may still spend: the log of its actions, and budgets of moves, bytes and partitions.
+"""The log of the actions of a search, and its budget of moves, bytes and partitions.
 
-Every stage that publishes writes here; nothing here asks whether an action is any good.
+Every stage that publishes actions writes here. Nothing here judges whether an action is acceptable.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from optimizer.search.state import LEAD, PARTITION, State
 
 @by_reference
 class Log(NamedTuple):
-    """Actions as they were committed; `used` holds [actions, changes]. `first` int64 [A + 1] indexes the changes."""
+    """Actions in the order in which they were committed; the changes of action a are those from `first[a]` to below `first[a + 1]`."""
 
-    used: np.ndarray  # int64 [2]
+    used: np.ndarray  # int64 [2], how many actions, how many changes
     first: np.ndarray  # int64 [A + 1]
     partition: np.ndarray  # int64 [changes]
     replicas: np.ndarray  # int64 [changes, R]
@@ -31,20 +31,20 @@ class Log(NamedTuple):
 
 @by_reference
 class Budget(NamedTuple):
-    """What may still be spent; negative entries of `limits` have no limit. Order: moves, bytes, partitions."""
+    """Limits on a plan and what it has spent so far, in the order moves, bytes, partitions. A negative entry of `limits`: no limit."""
 
     limits: np.ndarray  # float64 [3]
     spent: np.ndarray  # float64 [3]
-    home: np.ndarray  # int64 [P, R], start of the plan
-    home_lead: np.ndarray  # int64 [P]
-    touched: np.ndarray  # int64 [P], 1 where an action changed the partition; empty where nothing is limited
+    home: np.ndarray  # int64 [P, R], replicas at the start of the plan
+    home_lead: np.ndarray  # int64 [P], leader slots at the start of the plan
+    touched: np.ndarray  # int64 [P], 1 where an action changed the partition; empty without limits
 
 
 def empty_log(slots: int, room: int) -> Log:
     """A log with room for `room` changes."""
     log = Log(
         used=np.zeros(2, np.int64),
-        first=np.empty(room + 2, np.int64),  # far more than is used, and not touched beyond that
+        first=np.empty(room + 2, np.int64),  # far more than is used; the rest takes no memory
         partition=np.empty(room + 1, np.int64),
         replicas=np.empty((room + 1, slots), np.int64),
         lead=np.empty(room + 1, np.int64),
@@ -54,7 +54,7 @@ def empty_log(slots: int, room: int) -> Log:
 
 
 def written(log: Log) -> Log:
-    """The same without the room that is left."""
+    """A copy of the log without its unused room."""
     actions, changes = log.used.tolist()
     return Log(
         log.used.copy(), log.first[: actions + 1].copy(), log.partition[:changes].copy(), log.replicas[:changes].copy(),
@@ -63,7 +63,7 @@ def written(log: Log) -> Log:
 
 
 def is_spent(problem: Problem, budget: Budget) -> bool:
-    """Whether one replica more, or one more changed partition, is beyond the budget: a replica of typical size, the smallest at first."""
+    """Whether one more move or changed partition exceeds the budget; the replica has mean size, or at first the smallest size."""
     if not is_limited(budget):
         return False
     sizes = problem.size
@@ -73,12 +73,12 @@ def is_spent(problem: Problem, budget: Budget) -> bool:
 
 
 def has_partitions(budget: Budget) -> bool:
-    """Whether one more partition may change, if only its leader."""
+    """Whether the budget allows one more partition to change, if only its leader."""
     return bool(budget.limits[2] < 0 or budget.spent[2] + 1.0 <= budget.limits[2])
 
 
 def plenty(problem: Problem, budget: Budget) -> int:
-    """Moves among which there are enough for what is left of the budget; of bytes, where partitions are small (a quarter is smaller)."""
+    """How many moves to choose from: `CHOICE_OF_MOVES` times what the rest of the budget pays for, bytes at the lower quartile of sizes."""
     if not is_limited(budget):
         return ENDLESS
     left, sizes = budget.limits - budget.spent, problem.size
@@ -89,9 +89,9 @@ def plenty(problem: Problem, budget: Budget) -> int:
 
 @inner
 def price(problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: int, touched: int, out: np.ndarray) -> None:
-    """What partition `p` at `replicas` costs against its start: moves, bytes, partitions, into `out` float64 [3].
+    """Write into `out` float64 [3] what partition `p` on `replicas` costs against the start of the plan: moves, bytes, partitions.
 
-    Where it was `touched`, coming back may leave its list in another order, which counts as a partition.
+    If it was `touched` and did not start led by slot 0, its list may come back in another order, which counts as a changed partition.
     """
     slots = budget.home.shape[1]
     moves = 0
@@ -116,7 +116,7 @@ def price(problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: 
 
 @inner
 def add_price(problem: Problem, state: State, budget: Budget, i: int, total: np.ndarray) -> None:
-    """Add to `total` float64 [3] what change `i` costs more than its partition where it stands."""
+    """Add to `total` float64 [3] what change `i` costs more than its partition costs now; may be negative."""
     p, before, after = state.change[i, PARTITION], np.zeros(3), np.zeros(3)
     price(problem, budget, p, state.replicas[p], state.lead[p], budget.touched[p], before)
     price(problem, budget, p, state.change[i], state.change[i, LEAD], whole(1), after)
@@ -126,19 +126,19 @@ def add_price(problem: Problem, state: State, budget: Budget, i: int, total: np.
 
 @inner
 def within_budget(problem: Problem, state: State, budget: Budget, n: int) -> bool:
-    """Whether the action of `n` changes fits what is left."""
+    """Whether the rest of the budget is enough for the action of `n` changes."""
     return not is_limited(budget) or asks(problem, state, budget, n) <= 1
 
 
 @inner
 def is_limited(budget: Budget) -> bool:
-    """Whether anything is limited."""
+    """Whether the budget has any limit."""
     return bool(budget.limits[0] >= 0 or budget.limits[1] >= 0 or budget.limits[2] >= 0)
 
 
 @inner
 def asks(problem: Problem, state: State, budget: Budget, n: int) -> int:
-    """What the action of `n` changes asks of a limited budget: 0 nothing, 1 what is left of it, 2 more than that."""
+    """What the action of `n` changes needs of a limited budget: 0 nothing, 1 no more than its rest, 2 more than that."""
     extra = np.zeros(3)
     for i in range(n):
         add_price(problem, state, budget, i, extra)
@@ -153,8 +153,8 @@ def asks(problem: Problem, state: State, budget: Budget, n: int) -> int:
 
 @inner
 def publish(problem: Problem, state: State, budget: Budget, log: Log, n: int, touched: int) -> None:
-    """Commit the action of `n` changes and write it down. Where it is what was judged last, so many brokers are `touched`, and their scores
-    known; otherwise 0."""
+    """Commit the action of `n` changes and append it to the log. `touched` is how many brokers it touches if it was judged last, so that
+    their scores are known; otherwise 0."""
     at, limited = log.used[1], is_limited(budget)
     for i in range(n):
         p, lead = state.change[i, PARTITION], state.change[i, LEAD]
@@ -177,7 +177,7 @@ def publish(problem: Problem, state: State, budget: Budget, log: Log, n: int, to
 
 @inner
 def load_action(state: State, log: Log, a: int) -> int:
-    """Make action `a` of the log the one that is asked about; returns how many changes it has."""
+    """Copy action `a` of the log into `state.change`; returns how many changes it has."""
     n = whole(0)
     for i in range(log.first[a], log.first[a + 1]):
         for s in range(state.replicas.shape[1]):
@@ -195,7 +195,7 @@ def is_full(log: Log, n: int) -> bool:
 
 @inner
 def has_room(state: State, n: int) -> bool:
-    """Whether every target of an action of `n` changes has room in its replica list (a bound on storage, far above any load)."""
+    """Whether every broker that gets a replica by the `n` changes has room in its list (a bound on storage, far above any load)."""
     for i in range(n):
         for s in range(state.replicas.shape[1]):
             b = state.change[i, s]
@@ -206,7 +206,7 @@ def has_room(state: State, n: int) -> bool:
 
 
 def copied(budget: Budget) -> Budget:
-    """The same to spend from elsewhere; one without limits is never asked, so it may be shared."""
+    """A copy of the budget, to be spent separately. A budget without limits is never written to, so it is shared instead."""
     if not is_limited(budget):
         return budget
     return budget._replace(spent=budget.spent.copy(), touched=budget.touched.copy())

@@ -1,6 +1,6 @@
-"""What is known of one topic while it is spread: who holds how much of it, and where; and which of its replicas might go where.
+"""A view of one topic while it is spread: which of its replicas or leaders each broker holds, and which of them could go where.
 
-Called by `topics`, which changes placement through it so that it stays in step.
+Called by `topics`, which changes the placement through this module, so that the view stays up to date.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from optimizer.search.topic_counts import topic_band
 
 
 class TopicView(NamedTuple):
-    """Room to work on one topic. B brokers, n slots of the largest topic; an entry is a slot counted from the topic's first."""
+    """Arrays for one topic at a time. B brokers, n slots of the largest topic; an entry is a slot, counted from the first of the topic."""
 
-    first: np.ndarray  # int64 [2], the topic's first partition, and that of the next topic
-    held: np.ndarray  # int64 [B], replicas or leaders of the topic
-    low: np.ndarray  # int64 [B], the fewest with which a broker scores 1
-    high: np.ndarray  # int64 [B], the most
-    head: np.ndarray  # int64 [B], first entry of what is counted, -1 none
-    following: np.ndarray  # int64 [n], the next of it on the same broker
-    holders: np.ndarray  # int64 [B], brokers with something of the topic, or all where all need some
-    over: np.ndarray  # int64 [B]
-    under: np.ndarray  # int64 [B]
-    eligible: np.ndarray  # int64 [B]
-    among: np.ndarray  # int64 [B], brokers to choose from
-    offer: np.ndarray  # int64 [m, 2], entries that may go, and the brokers where they may
+    first: np.ndarray  # int64 [2], first partition of the topic, and of the next topic
+    held: np.ndarray  # int64 [B], number of replicas (or leaders) of the topic
+    low: np.ndarray  # int64 [B], the fewest of them with which the broker scores 1
+    high: np.ndarray  # int64 [B], the most of them with which it does
+    head: np.ndarray  # int64 [B], first counted entry on the broker, -1 none
+    following: np.ndarray  # int64 [n], next counted entry on the same broker, -1 none
+    holders: np.ndarray  # int64 [B], eligible brokers that hold some of the topic
+    over: np.ndarray  # int64 [B], brokers above their range
+    under: np.ndarray  # int64 [B], brokers below their range
+    eligible: np.ndarray  # int64, active brokers, ascending
+    among: np.ndarray  # int64 [B], brokers to which an entry may go
+    offer: np.ndarray  # int64 [m, 2], possible moves: entry and target broker
 
 
 @inner
@@ -52,7 +52,7 @@ def new_view(problem: Problem, state: State) -> TopicView:
 
 @inner
 def lay_out_topic(problem: Problem, state: State, view: TopicView, t: int, leaders: bool) -> int:
-    """Put topic `t` on the view: replicas, or leaders alone; returns how many brokers hold some, into `view.holders`."""
+    """Enter topic `t` (only leaders, if `leaders`) in the view; returns how many brokers hold some, listed in `view.holders`."""
     slots, found = state.replicas.shape[1], 0
     view.first[0], view.first[1] = problem.topic_first[t], problem.topic_first[t + 1]
     for p in range(view.first[0], view.first[1]):
@@ -72,7 +72,7 @@ def lay_out_topic(problem: Problem, state: State, view: TopicView, t: int, leade
 
 @inner
 def clear(state: State, view: TopicView, members: np.ndarray, changed: bool) -> None:
-    """Take the topic off the view, which `members` held, and, where it `changed`, others."""
+    """Remove the topic from the view: from brokers `members` and, if it `changed`, from all that hold it now."""
     for b in members:
         view.held[b], view.head[b] = 0, -1
     for p in range(view.first[0], view.first[1] if changed else view.first[0]):
@@ -83,14 +83,14 @@ def clear(state: State, view: TopicView, members: np.ndarray, changed: bool) -> 
 
 @inner
 def note_bands(problem: Problem, view: TopicView, k: int, t: int, brokers: np.ndarray) -> None:
-    """The bands of topic `t` on `brokers`, in topic goal `k`."""
+    """Write the ranges of topic `t` in topic goal `k` into `view.low` and `view.high` for `brokers`."""
     for b in brokers:
         view.low[b], view.high[b] = topic_band(problem, k, t, b)
 
 
 @inner
 def recast(view: TopicView, entry: int, to: int, source: int, target: int) -> None:
-    """Keep the view in step: `entry` of `source` is gone, `to` stands on `target`."""
+    """Update the view: `entry` is no longer counted on broker `source`, and entry `to` is on `target`."""
     at, before = view.head[source], whole(-1)
     while at != entry:
         before = at
@@ -107,7 +107,7 @@ def recast(view: TopicView, entry: int, to: int, source: int, target: int) -> No
 
 @inner
 def make_move(problem: Problem, state: State, view: TopicView, entry: int, target: int) -> None:
-    """Commit that `entry` of what is counted stands on `target`, on the view too."""
+    """Commit a move of `entry` to broker `target`, and update the view."""
     slots = state.replicas.shape[1]
     p, s = view.first[0] + entry // slots, entry % slots
     recast(view, entry, entry, state.replicas[p, s], target)
@@ -116,7 +116,7 @@ def make_move(problem: Problem, state: State, view: TopicView, entry: int, targe
 
 @inner
 def make_leader(problem: Problem, state: State, view: TopicView, p: int, o: int) -> None:
-    """Commit that slot `o` leads `p`, on the view too."""
+    """Commit a leadership transfer of `p` to slot `o`, and update the view."""
     base = (p - view.first[0]) * state.replicas.shape[1]
     recast(view, base + state.lead[p], base + o, state.replicas[p, state.lead[p]], state.replicas[p, o])
     transfer(problem, state, p, o)
@@ -124,7 +124,7 @@ def make_leader(problem: Problem, state: State, view: TopicView, p: int, o: int)
 
 @inner
 def list_offers(problem: Problem, state: State, view: TopicView, v: int, most: int, among: int) -> int:
-    """The first `most` of the topic on broker `v` that may move, each to the first `among` brokers of `view.among`, into `view.offer`;
+    """Write moves of the first `most` movable entries on broker `v` to each of the first `among` brokers of `view.among` into `view.offer`;
     returns how many."""
     slots, found, looked = state.replicas.shape[1], whole(0), 0
     entry = view.head[v]
@@ -140,8 +140,8 @@ def list_offers(problem: Problem, state: State, view: TopicView, v: int, most: i
 
 @inner
 def list_requests(problem: Problem, state: State, view: TopicView, u: int, most: int, start: int, leaders: bool) -> int:
-    """As `list_offers`, what broker `u` may take from brokers that hold more than they need: of `most` drawn from `start` on, or of all
-    where they are few."""
+    """Write moves to broker `u` from brokers that hold more than they need into `view.offer`; returns how many. Looks at all entries, or at
+    `most` random ones (`start` is their seed) if there are more."""
     slots, found = state.replicas.shape[1], whole(0)
     entries = (view.first[1] - view.first[0]) * slots
     for i in range(min(most, entries)):
@@ -158,8 +158,8 @@ def list_requests(problem: Problem, state: State, view: TopicView, u: int, most:
 
 @inner
 def list_room(view: TopicView, v: int, tries: int, most: int, start: int) -> int:
-    """Brokers but `v` with room for one more of the topic, `most` at most, into `view.among`: of `tries` drawn from `start` on, or of all
-    where they are few; returns how many."""
+    """Write up to `most` brokers other than `v` with room for one more of the topic into `view.among`; returns how many. Looks at all
+    eligible brokers, or at `tries` random ones (`start` is their seed) if there are more."""
     count, found = len(view.eligible), whole(0)
     for i in range(min(tries, count)):
         u = view.eligible[i if count <= tries else scramble(start + i) % count]

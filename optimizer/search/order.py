@@ -1,4 +1,4 @@
-"""Sorting, selection and chance for kernels: stable, quick to compile (the array library's own take seconds each), the same anywhere."""
+"""Sorting, selection and chance for kernels: stable, quick to compile (numpy's own take seconds each), the same on every machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernels.compiled import inner, interpreted_as, whole
 @interpreted_as(lambda keys: np.argsort(keys, kind="stable"))
 @inner
 def ascending(keys: np.ndarray) -> np.ndarray:
-    """int64 [n]: indices that sort `keys` (float64 [n]) ascending, equal keys in index order. Merge sort, O(n log n)."""
+    """int64 [n]: indices that sort `keys` float64 [n] in ascending order, equal keys in index order. Merge sort, O(n log n)."""
     n = len(keys)
     order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(n):
@@ -37,12 +37,12 @@ def ascending(keys: np.ndarray) -> np.ndarray:
 @interpreted_as(lambda values, n, nth: np.partition(values[:n], n - nth)[n - nth])
 @inner
 def nth_largest(values: np.ndarray, n: int, nth: int) -> float:
-    """The `nth` largest (from 1) of the first `n` of `values` float64, which are reordered. Expected O(n)."""
+    """The `nth` largest (from 1) of the first `n` `values` float64, which it reorders. Expected O(n)."""
     start, stop = whole(0), n
     while True:
         pivot = float(values[(start + stop) // 2])
         above = start
-        for i in range(start, stop):  # without a branch, which no processor could foresee
+        for i in range(start, stop):  # without a branch, since a processor could not predict it
             values[i], values[above] = values[above], values[i]
             above += 1 if values[above] > pivot else 0
         equal = above
@@ -66,6 +66,6 @@ def scramble(x: int) -> int:
 
 @inner
 def draw(random: np.ndarray, below: int) -> int:
-    """The next integer in [0, below); `random` int64 [1] is where the series stands."""
+    """The next random integer in [0, below); `random` int64 [1] is the state of the generator, and moves on."""
     random[0] += 1
     return scramble(random[0]) % below

@@ -1,6 +1,6 @@
-"""With which brokers a broker could best trade.
+"""The best partners of a broker: those with which it could trade so that the potential falls most.
 
-Called by `balance` and `polish`.
+Called by `balance`, `polish` and `repack`; `relocate` and `leadership` ask in which direction a broker is off (`leans`).
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from optimizer.search.state import State
 
 @by_reference
 class BrokerLoads(NamedTuple):
-    """What is asked of all brokers again and again, side by side: float64 [G, B], of goals on loads, and [B]."""
+    """Loads and ranges of all brokers, side by side for fast comparison: float64 [G, B] for goals on loads, and `worth` [B]."""
 
-    load: np.ndarray  # as `observe` found it
+    load: np.ndarray  # as of the last `observe`
     mean: np.ndarray
     high: np.ndarray
     low: np.ndarray
     scale: np.ndarray
-    worth: np.ndarray  # room for who is asked by one thread alone
+    worth: np.ndarray  # scratch for `rank_partners`, which only one thread calls
 
 
 def broker_loads(problem: Problem) -> BrokerLoads:
-    """Without loads."""
+    """The ranges of all brokers, with all loads 0 until `observe`."""
     mean, high, low, scale = (np.ascontiguousarray(problem.table[:, :, which].T) for which in (MEAN, HIGH, LOW, SCALE))
     return BrokerLoads(np.zeros_like(mean), mean, high, low, scale, np.zeros(len(problem.broker)))
 
 
 @inner
 def observe(problem: Problem, state: State, watched: np.ndarray, loads: BrokerLoads) -> None:
-    """Loads as they are now."""
+    """Copy the present loads of the goals `watched` (int64) into `loads`."""
     for g in watched:
         c = problem.goal[g, COLUMN]
         for b in range(len(problem.broker)):
@@ -63,9 +63,9 @@ def observe(problem: Problem, state: State, watched: np.ndarray, loads: BrokerLo
 def rank_partners(
     problem: Problem, state: State, loads: BrokerLoads, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray
 ) -> int:
-    """The brokers with which `v` could best meet half-way, best first, into `partners`; returns how many.
+    """Write up to `most` brokers with which `v` could best meet half-way into `partners`, best first; returns how many.
 
-    `noise` seeds a disturbance of up to 30 % that keeps equal brokers from all choosing the same partner; 0 for none.
+    `noise` seeds a disturbance of up to 30%, so that equal brokers do not all choose the same partner; 0: none.
     """
     observe(problem, state, watched, loads)
     return rank_observed(problem, loads, watched, v, most, noise, partners, loads.worth)
@@ -75,7 +75,7 @@ def rank_partners(
 def rank_observed(
     problem: Problem, loads: BrokerLoads, watched: np.ndarray, v: int, most: int, noise: int, partners: np.ndarray, worth: np.ndarray
 ) -> int:
-    """As `rank_partners`, of a loads that was observed where the state stands; `worth` float64 [B] is room."""
+    """As `rank_partners`, with `loads` that `observe` has brought up to date; `worth` float64 [B] is scratch."""
     for u in lanes(len(worth)):
         worth[u] = 0.0
     for g in watched:
@@ -94,9 +94,9 @@ def rank_observed(
 def half_way(
     shared: bool, now: float, w: float, e: float, lv: float, mv: float, hv: float, ov: float, sv: float, lu: float, mu: float, hu: float,
     ou: float, su: float,
-) -> float:  # fmt: skip  # wide: plain numbers, so that a processor weighs many brokers at a time
-    """By how much the potential of brokers `v` and `u` in a goal falls when they meet half-way, by the load, mean, high and low hinge and
-    scale of each. `now` is what `v` costs."""
+) -> float:  # fmt: skip  # wide: plain numbers, so that a processor handles many brokers at a time
+    """By how much the potential of brokers `v` and `u` falls in a goal if they meet half-way. Takes the load, the mean, the upper and
+    lower end of the range and the scale of each; `now` is the present potential of `v`."""
     mine, both = hv + larger(ov, 0.0), hv + larger(ov, 0.0) + hu + larger(ou, 0.0)  # twice the middles of their ranges
     share = either(shared & (both > 0.0), mine / both, 0.5)
     mid = (lv + lu) * share
@@ -105,7 +105,7 @@ def half_way(
 
 @inner
 def best_of(problem: Problem, v: int, most: int, noise: int, partners: np.ndarray, worth: np.ndarray) -> int:
-    """The best of those that `v` may trade with, into `partners`, the first of equal ones before; returns how many."""
+    """Write the brokers of most `worth` that `v` may trade with into `partners`, lower row first among equals; returns how many."""
     found = 0
     for u in range(len(worth)):
         far = problem.setting[SAME_RACK] == 1 and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]
@@ -126,7 +126,7 @@ def best_of(problem: Problem, v: int, most: int, noise: int, partners: np.ndarra
 
 @inner
 def leans(problem: Problem, state: State, watched: np.ndarray, b: int) -> tuple[bool, bool]:
-    """Whether the broker is over, and whether it is under, its hinge in some of the goals."""
+    """Whether the load of broker `b` is above the upper end of its range, and whether it is below the lower end, in any goal `watched`."""
     over, under = False, False
     for g in watched:
         if problem.table[b, g, SCALE] > 0.0:

@@ -1,6 +1,6 @@
-"""Finish: single acceptable steps for the brokers that score low, until there is none.
+"""Finish: single acceptable steps for brokers with low scores, until there is none.
 
-Unlike `balance`, everything here is checked by `evaluate` before it is committed, so it goes straight into the log. Called by `search`.
+Unlike `balance`, this checks each step by `evaluate` before it commits it, so steps go straight into the log. Called by `search`.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from optimizer.search.vector_cache import VectorCache, new_cache
 
 
 class Looks(NamedTuple):
-    """Room to look for a step; n replicas of a broker."""
+    """Arrays to look for a step; n replicas of a broker."""
 
     cache: VectorCache
     loads: BrokerLoads
-    factors: np.ndarray  # float64 [n]
-    gains: np.ndarray  # float64 [n]
-    spare: np.ndarray  # float64 [n]
-    kept: np.ndarray  # int64 [POLISH_OF_ONE]
-    partner: np.ndarray  # int64 [2 POLISH_PARTNERS]
-    key: np.ndarray  # float64 [POLISH_LOOKS], descending
-    entry: np.ndarray  # int64 [POLISH_LOOKS], partition * R + slot: that moves, or that is to lead
-    target: np.ndarray  # int64 [POLISH_LOOKS], broker row; -1 where leadership is transferred
+    factors: np.ndarray  # float64 [n], factors on the gains (`gather`)
+    gains: np.ndarray  # float64 [n], of moving each replica
+    spare: np.ndarray  # float64 [n], scratch
+    kept: np.ndarray  # int64 [POLISH_OF_ONE], indices of the best
+    partner: np.ndarray  # int64 [2 POLISH_PARTNERS], broker rows
+    key: np.ndarray  # float64 [POLISH_LOOKS], gain for the cost of each step, descending
+    entry: np.ndarray  # int64 [POLISH_LOOKS], partition * R + slot: the replica that moves, or is to lead
+    target: np.ndarray  # int64 [POLISH_LOOKS], broker row; -1 for a leadership transfer
 
 
 @kernel
 def polish(problem: Problem, state: State, loads: BrokerLoads, budget: Budget, log: Log, seed: int, by_potential: bool) -> int:
-    """Repairs still open, then acceptable steps for the brokers that score low, worst first. Returns actions published."""
+    """Publish open repairs, then acceptable steps for brokers with low scores, the worst first; returns the number of actions."""
     eligible, watched = active_brokers(problem), watched_goals(problem, state)
     published = relieve(problem, state, budget, log, by_potential)
     room = max(state.hosted.shape[1] + 1, POLISH_OF_ONE)
@@ -81,7 +81,7 @@ def polish(problem: Problem, state: State, loads: BrokerLoads, budget: Budget, l
 
 @inner
 def partners_of(problem: Problem, state: State, watched: np.ndarray, v: int, eligible: np.ndarray, seed: int, looks: Looks) -> int:
-    """Brokers with which `v` may trade: all where they are few, else the best by loads, and for topics some at random. How many."""
+    """List brokers to trade with `v` in `looks.partner`: all if few, else the best by loads and, for topics, some at random. How many."""
     count, found = len(eligible), whole(0)
     if count <= len(looks.partner):
         for u in eligible:
@@ -102,7 +102,7 @@ def partners_of(problem: Problem, state: State, watched: np.ndarray, v: int, eli
 def find_step(
     problem: Problem, state: State, budget: Budget, watched: np.ndarray, v: int, partners: int, by_potential: bool, looks: Looks
 ) -> bool:
-    """Leave in change 0 an acceptable move or transfer of leadership that helps broker `v`; whether there is one."""
+    """Write the first acceptable step, by key, that helps broker `v` to change 0: a move or leadership transfer; False if there is none."""
     slots = state.replicas.shape[1]
     least = max(LEAST_STEP, POLISH_SHARE * badness(problem, state, v, True))
     found = list_transfers(problem, state, v, looks)
@@ -124,7 +124,7 @@ def find_step(
 
 @inner
 def list_transfers(problem: Problem, state: State, v: int, looks: Looks) -> int:
-    """Note transfers of leadership from and to broker `v`; returns how many."""
+    """Note leadership transfers from and to broker `v` as steps; returns how many there are."""
     slots, found = state.replicas.shape[1], whole(0)
     for i in range(state.hosts[v]):
         p, s = whole(state.hosted[v, i] // slots), whole(state.hosted[v, i] % slots)
@@ -141,11 +141,11 @@ def list_transfers(problem: Problem, state: State, v: int, looks: Looks) -> int:
 
 @inner
 def list_moves(problem: Problem, state: State, watched: np.ndarray, source: int, target: int, found: int, looks: Looks) -> int:
-    """Note moves from broker `source` to `target` beside the `found` steps; returns how many there are."""
+    """Note moves from broker `source` to `target` beside the `found` steps in `looks`; returns how many steps there are then."""
     slots, keys = state.replicas.shape[1], looks.gains
     n = gather(problem, state, looks.cache, source, False, looks.factors)
     scan(problem, state, watched, source, target, n, looks.cache.vector[source], keys)
-    most = 0.0  # that topics can gain by a move
+    most = 0.0  # what a move can gain in topic goals, at most
     for k in range(len(problem.topic_goal)):
         most += 2.0 * problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
     for i in range(n):
@@ -162,7 +162,7 @@ def list_moves(problem: Problem, state: State, watched: np.ndarray, source: int,
 
 @inner
 def note(looks: Looks, found: int, key: float, entry: int, target: int) -> int:
-    """Keep the best few in descending order of keys, the earlier of equals first; returns how many there are."""
+    """Insert a step into the best `found`, in descending order of keys, after equal ones; returns how many there are then."""
     most = len(looks.key)
     if found == most and key <= looks.key[most - 1]:
         return found
@@ -176,7 +176,7 @@ def note(looks: Looks, found: int, key: float, entry: int, target: int) -> int:
 
 @inner
 def helps(state: State, v: int) -> bool:
-    """Whether the action judged last does something about what broker `v` scores low in."""
+    """Whether the action that was judged last improves a goal in which broker `v` scores below 1."""
     for g in range(len(state.action)):
         if state.action[g] > 0.5 and state.score[v, g] < 1.0:
             return True

@@ -1,6 +1,6 @@
 """A few brokers and the replicas on them that may change places: what `repack` anneals.
 
-Changes are made to the state itself, with its own rules for racks, lists and sets. Potentials and scores stand still meanwhile.
+Changes are made to the state itself, by its own rules for racks, lists and sets. Scores and the potential stay as they are until `settle`.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ TOP, BOTTOM, WEIGHT, COUNT = 0, 1, 2, 3  # columns of `Pool.band`
 
 
 class Prices(NamedTuple):
-    """What weighs 1 in a pool: the cost of a move, and the strength of a goal."""
+    """Units of the energy of a pool: the cost of a typical move and the strength of a typical goal."""
 
     move: float
     goal: float
 
 
 class Pool(NamedTuple):
-    """n replicas on K brokers; G goals on loads."""
+    """n replicas that may move on K brokers, and G goals on loads."""
 
     group: np.ndarray  # int64 [K], broker rows
-    seat: np.ndarray  # int64 [B], which of them a broker is, -1 none
-    free: np.ndarray  # int64 [n], replicas that may move, as in `hosted`
-    column: np.ndarray  # int64 [G], of the load of a goal
-    band: np.ndarray  # float64 [K, G, 4]: its ends, what a load of 1 beyond them weighs, and as how many brokers one counts then
-    taken: np.ndarray  # int64 [m, 3], steps taken: two replicas as for `send`, and the broker where the first was
-    at: np.ndarray  # int64 [2], how many these are, and with how many of them the placement is the best
+    seat: np.ndarray  # int64 [B], index in `group` of each broker, -1 if it is not in the pool
+    free: np.ndarray  # int64 [n], entries (as in `hosted`) of the replicas that may move
+    column: np.ndarray  # int64 [G], load column of each goal
+    band: np.ndarray  # float64 [K, G, 4]: upper end, lower end, weight of a load of 1 beyond them, as how many brokers one beyond counts
+    taken: np.ndarray  # int64 [m, 3], steps made: two replicas as for `send`, and the broker where the first was
+    at: np.ndarray  # int64 [2], number of steps made, and after how many of them the placement is best
     prices: Prices
 
 
 @inner
 def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray, prices: Prices, most: int) -> Pool:
-    """The pool of brokers `group` int64 [K], which are of one set, with room for `most` steps."""
+    """The pool of brokers `group` int64 [K], all of one broker set, with room for `most` steps."""
     slots, n = state.replicas.shape[1], whole(0)
     seat, column = np.full(len(state.hosts), -1, np.int64), np.zeros(len(goals), np.int64)
     band = np.zeros((len(group), len(goals), 4))
@@ -66,7 +66,7 @@ def pool_of(problem: Problem, state: State, goals: np.ndarray, group: np.ndarray
 
 @inner
 def go_back(problem: Problem, state: State, pool: Pool, steps: int) -> None:
-    """Take back all but the first `steps`."""
+    """Undo all steps but the first `steps`."""
     while pool.at[0] > steps:
         pool.at[0] -= 1
         undo(problem, state, whole(pool.taken[pool.at[0], 0]), whole(pool.taken[pool.at[0], 1]), whole(pool.taken[pool.at[0], 2]))
@@ -74,7 +74,7 @@ def go_back(problem: Problem, state: State, pool: Pool, steps: int) -> None:
 
 @inner
 def settle(problem: Problem, state: State, pool: Pool) -> None:
-    """Go back to the best placement, with potentials and scores."""
+    """Go back to the best placement, and bring scores and potentials of all brokers up to date."""
     go_back(problem, state, pool, pool.at[1])
     for b in range(len(state.hosts)):
         state.score[b, COST] = assess(problem, state, b, state.score[b])
@@ -82,7 +82,7 @@ def settle(problem: Problem, state: State, pool: Pool) -> None:
 
 @inner
 def paid_for(problem: Problem, state: State, pool: Pool) -> float:
-    """What all replicas cost where they stand, in prices of a typical move."""
+    """Cost of having all free replicas where they are now, in prices of a typical move."""
     paid, slots = 0.0, state.replicas.shape[1]
     for entry in pool.free:
         paid += price(problem, state.home, entry, state.replicas[entry // slots, entry % slots])
@@ -91,8 +91,8 @@ def paid_for(problem: Problem, state: State, pool: Pool) -> float:
 
 @inner
 def excess(problem: Problem, state: State, pool: Pool, k: int) -> tuple[int, float]:
-    """1 where broker `k` of the pool is outside a band or has misplaced replicas of a topic, as many as there are brokers where the band is
-    of a hard goal, else 0; and by how much in all."""
+    """How many brokers outside broker `k` of the pool counts as, and its weighted excess in all goals. It counts as 0 within all ranges, as
+    1 outside a range or with misplaced replicas of a topic, as all brokers of the pool outside a range of a hard goal."""
     b, total, out = pool.group[k], 0.0, 0
     for g in range(len(pool.column)):
         band, load = pool.band[k, g], state.load[b, pool.column[g]]
@@ -108,7 +108,7 @@ def excess(problem: Problem, state: State, pool: Pool, k: int) -> tuple[int, flo
 
 @inner
 def count_out(problem: Problem, state: State, pool: Pool) -> int:
-    """Brokers of the pool outside their bands."""
+    """Brokers of the pool outside their target ranges, as `excess` counts them."""
     out = 0
     for k in range(len(pool.group)):
         out += excess(problem, state, pool, whole(k))[0]
@@ -117,14 +117,14 @@ def count_out(problem: Problem, state: State, pool: Pool) -> int:
 
 @inner
 def fits(problem: Problem, state: State, entry: int, b: int) -> bool:
-    """Whether replica `entry` may go to broker `b` by its list, racks and sets."""
+    """Whether replica `entry` may go to broker `b` by replica lists, racks and broker sets; loads are not looked at."""
     slots = state.replicas.shape[1]
     return state.hosts[b] + 1 < state.hosted.shape[1] and may_swap(problem, state, entry // slots, entry % slots, b)
 
 
 @inner
 def send(problem: Problem, state: State, i: int, j: int, b: int) -> None:
-    """Replica `i` goes to broker `b`, and `j`, unless -1, to where it was. If both are of one partition, `i` leads it instead."""
+    """Move replica `i` to broker `b`, and `j`, unless -1, to the broker of `i`. If both are of one partition, make `i` lead it instead."""
     slots = state.replicas.shape[1]
     p, q = i // slots, j // slots
     if p == q:
@@ -140,7 +140,7 @@ def send(problem: Problem, state: State, i: int, j: int, b: int) -> None:
 
 @inner
 def undo(problem: Problem, state: State, i: int, j: int, here: int) -> None:
-    """Take `send` of these two back, before which replica `i` was on broker `here`."""
+    """Undo `send` of replicas `i` and `j`; before it, `i` was on broker `here`."""
     if i // state.replicas.shape[1] == j // state.replicas.shape[1]:
         send(problem, state, j, i, here)
     else:

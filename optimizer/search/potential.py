@@ -1,6 +1,6 @@
-"""The potential: what a broker has of it, and by how much it rises with a replica or a role more or less.
+"""The potential: each broker's part of it, and by how much that rises when the broker gains or loses a replica or a role.
 
-Beside it the broker's scores, which are read from the same sums. `docs/search.md` has the formula.
+The scores of brokers are computed here, too, from the same sums. `docs/search.md` has the formula.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from optimizer.search.parameters import COST_ADDED
 from optimizer.search.state import RACKS, State
 from optimizer.search.topic_counts import topic_rise
 
-NOTHING = -1  # role of a broker that holds no replica
+NOTHING = -1  # role of a broker that holds no replica of the partition
 
 
 @inner
 def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
-    """Excess of the partition over its racks; adds `sign` to each broker that holds it in an over-full rack."""
+    """Excess replicas of partition `p` in its racks; adds `sign` to the `units` of each broker that holds it in an over-full rack."""
     slots = state.replicas.shape[1]
     excess = 0
     if problem.partition[p, RACK_LIMIT] > 0 and not shares_rack(problem, state, p):
@@ -73,7 +73,7 @@ def rack_units(problem: Problem, state: State, p: int, sign: float) -> int:
 
 @inner
 def shares_rack(problem: Problem, state: State, p: int) -> bool:
-    """Whether two replicas of the partition stand in one rack."""
+    """Whether two replicas of partition `p` are in the same rack."""
     for s in range(1, state.replicas.shape[1]):
         b = state.replicas[p, s]
         for o in range(s if b >= 0 else 0):
@@ -85,7 +85,7 @@ def shares_rack(problem: Problem, state: State, p: int) -> bool:
 
 @inner
 def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
-    """Scores of broker `b` in every goal into `score`; returns its part of the potential."""
+    """The part of the potential that broker `b` has; writes its score in each goal into `score` float64 [G or more]."""
     cost = 0.0
     eligible = problem.broker[b, STATE] == 0
     for g in range(len(problem.goal)):
@@ -116,7 +116,7 @@ def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
 
 @inner
 def assess_racks(problem: Problem, state: State, b: int) -> None:
-    """Score of broker `b` in goals on racks, where its load did not change; such a goal has no part of the potential of a broker."""
+    """Update the rack scores of broker `b`, whose loads did not change. Its part of the potential has no racks, so it stays."""
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] == RACK:
             state.score[b, g] = units_score(state.units[RACKS, b])
@@ -124,9 +124,9 @@ def assess_racks(problem: Problem, state: State, b: int) -> None:
 
 @part
 def cost_at(load: float, high: float, low: float, mean: float, scale: float, strength: float, spread: float) -> float:
-    """What a broker costs in a goal on loads at `load`: the formula of docs/search.md, in the one place where it stands.
+    """The part of the potential of a broker with `load`, in one goal on loads: the formula of `docs/search.md`, which is only here.
 
-    Numbers in, so that a loop over replicas or brokers weighs many at a time.
+    The parameters are plain numbers, so that a loop over replicas or brokers can compute many at a time (`kernels.lanes`).
     """
     beyond = larger(larger(load - high, low - load), 0.0) * scale
     off, square = (load - mean) * scale, beyond * beyond
@@ -135,7 +135,7 @@ def cost_at(load: float, high: float, low: float, mean: float, scale: float, str
 
 @part
 def slope_at(load: float, high: float, low: float, mean: float, scale: float, strength: float, spread: float) -> float:
-    """By how much `cost_at` rises with the load, for each unit."""
+    """By how much `cost_at` rises for each unit of load: its derivative."""
     over, under = load - high, low - load
     beyond = (over if over > 0.0 else (-under if under > 0.0 else 0.0)) * scale
     return 2.0 * scale * (strength * beyond * (1.0 + 2.0 * STEEP * beyond * beyond) + spread * (load - mean) * scale)
@@ -143,22 +143,22 @@ def slope_at(load: float, high: float, low: float, mean: float, scale: float, st
 
 @inner
 def curve(problem: Problem, b: int, g: int) -> tuple[float, float, float, float, float, float]:
-    """What `cost_at` takes beside a load, for broker `b` and goal `g` on loads: upper and lower end of the range, mean, scale, strength,
-    spread."""
+    """The parameters of `cost_at` after the load, for broker `b` in goal `g` on loads: upper and lower end of the range, mean, scale,
+    strength, spread."""
     row = problem.table[b, g]
     return row[HIGH], row[LOW], row[MEAN], row[SCALE], problem.force[g, STRENGTH], problem.force[g, SPREAD]
 
 
 @inner
 def linear_cost(problem: Problem, b: int, g: int, load: float) -> float:
-    """Part of the potential that broker `b` has in the goal `g` on loads at `load`."""
+    """The part of the potential that broker `b` would have in goal `g` on loads if its load were `load`."""
     high, low, mean, scale, w, e = curve(problem, b, g)
     return float(cost_at(load, high, low, mean, scale, w, e))
 
 
 @inner
 def is_out(problem: Problem, state: State, b: int, g: int) -> bool:
-    """Whether broker `b` is out of goal `g` by more than what it cannot get rid of (`optimizer.irreducible`)."""
+    """Whether broker `b` is outside its target range in goal `g`, farther than is unavoidable (`optimizer.search.irreducible`)."""
     if state.score[b, g] >= 1.0:
         return False
     if problem.goal[g, KIND] > LIMIT:
@@ -169,7 +169,7 @@ def is_out(problem: Problem, state: State, b: int, g: int) -> bool:
 
 @inner
 def scores_low(problem: Problem, state: State, b: int) -> bool:
-    """Whether an eligible broker is out of any goal."""
+    """Whether broker `b` is eligible and `is_out` in any goal."""
     if problem.broker[b, STATE] != 0:
         return False
     for g in range(len(problem.goal)):
@@ -178,10 +178,10 @@ def scores_low(problem: Problem, state: State, b: int) -> bool:
     return False
 
 
-# wide: what comes, what goes, each in its role
+# wide: the replica that comes and the one that goes, each with its role
 @inner
 def more_load(problem: Problem, c: int, p: int, now: int, q: int, was: int) -> float:
-    """Load of column `c` that a broker has more when it gets a replica of `p` in role `now` for one of `q` in role `was`.
+    """The load in column `c` that a broker gains with a replica of `p` in role `now` in exchange for one of `q` in role `was`.
 
     Roles are `NOTHING` (no replica), `FOLLOWING` and `LEADING`.
     """
@@ -193,11 +193,11 @@ def more_load(problem: Problem, c: int, p: int, now: int, q: int, was: int) -> f
     return float(more)
 
 
-# wide: what comes, what goes, each in its role
+# wide: the replica that comes and the one that goes, each with its role
 @inner
 def rise_by_loads(problem: Problem, state: State, b: int, p: int, now: int, q: int, was: int) -> float:
-    """By how much goals on loads raise the potential of broker `b` when it gets a replica of `p` in role `now` for one of `q` in role
-    `was`."""
+    """By how much the potential of broker `b` in goals on loads rises with a replica of `p` in role `now` in exchange for one of `q` in
+    role `was`."""
     rise = 0.0
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] <= LIMIT and problem.table[b, g, SCALE] > 0.0:
@@ -209,7 +209,7 @@ def rise_by_loads(problem: Problem, state: State, b: int, p: int, now: int, q: i
 
 @inner
 def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, role: int) -> float:
-    """By how much the potential of broker `b` rises when its replica of `p` goes from role `held` to `role`."""
+    """By how much the potential of broker `b` rises when its role in `p` changes from `held` to `role` (`NOTHING`: no replica)."""
     cost = rise_by_loads(problem, state, b, p, role, p, held)
     for k in range(len(problem.topic_goal)):
         cost += topic_cost(problem, state, k, b, p, held, role)
@@ -218,7 +218,7 @@ def cost_of_gaining(problem: Problem, state: State, b: int, p: int, held: int, r
 
 @inner
 def topic_cost(problem: Problem, state: State, k: int, b: int, p: int, held: int, role: int) -> float:
-    """`cost_of_gaining` in topic goal `k` alone."""
+    """The part of `cost_of_gaining` in topic goal `k`."""
     if problem.topic_goal[k, COUNTS_LEADERS] == 1:
         by = (1 if role == LEADING else 0) - (1 if held == LEADING else 0)
     else:
@@ -231,7 +231,7 @@ def topic_cost(problem: Problem, state: State, k: int, b: int, p: int, held: int
 
 @inner
 def felt_goals(problem: Problem) -> np.ndarray:
-    """int64: goals on loads in which a broker that may host a replica can be worse for it; within hard limits it never is."""
+    """int64: goals on loads in which a broker that `may_host` a replica can get worse: all but hard limits, within which it stays."""
     felt = np.zeros(len(problem.goal), np.int64)
     count = 0
     for g in range(len(problem.goal)):
@@ -244,14 +244,14 @@ def felt_goals(problem: Problem) -> np.ndarray:
 
 @inner
 def thrift_of(problem: Problem, p: Any) -> Any:
-    """Factor on the gain of a move of partition `p` (outside kernels also int64 [n]): 1 for a typical cost, less for a higher one."""
+    """Factor on the gain of a move of partition `p` (outside kernels also int64 [n]): 1 at the mean cost, less at a higher one."""
     return (1.0 + COST_ADDED) / (COST_ADDED + problem.cost[p] / problem.typical[0])
 
 
 @inner
 def price(problem: Problem, home: np.ndarray, entry: Any, b: int) -> Any:
-    """What it costs that replica `entry` stands on broker `b`, where `home` int64 [P, R] was at first; also of many (`lanes`)."""
-    p, stood = entry // home.shape[1], entry < 0  # none, so far
+    """The cost of replica `entry` on broker `b`: 0 if its partition is there in `home` int64 [P, R], else of a move; also for arrays."""
+    p, stood = entry // home.shape[1], entry < 0  # False so far
     for o in range(home.shape[1]):
         stood = stood | (home[p, o] == b)
     return either(stood, 0.0, problem.cost[p])
@@ -259,7 +259,7 @@ def price(problem: Problem, home: np.ndarray, entry: Any, b: int) -> Any:
 
 @inner
 def badness(problem: Problem, state: State, b: int, weighted: bool) -> float:
-    """How far a broker is out of band, squared and summed over goals, each by its weight or, unless `weighted`, by 1."""
+    """Squared relative distance of broker `b` from its target ranges, summed over goals on loads; each times its strength if `weighted`."""
     cost = 0.0
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] <= LIMIT:
@@ -273,7 +273,7 @@ def badness(problem: Problem, state: State, b: int, weighted: bool) -> float:
 
 @inner
 def is_low(problem: Problem, state: State, b: int) -> bool:
-    """Whether an eligible broker is out of a goal on loads."""
+    """Whether broker `b` is eligible and `is_out` in a goal on loads."""
     if problem.broker[b, STATE] != 0:
         return False
     for g in range(len(problem.goal)):

@@ -1,6 +1,6 @@
-"""Replaying a log: every score a report shows, taken at each action's turn.
+"""Replay of a log: the scores that reports show, taken at the turn of each action, and the lists that plans show.
 
-The planner calls it once a round; it is also the planner's own check that each published action is acceptable.
+Called once for each round. It is also the planner's own check that each published action is acceptable.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from optimizer.search.state import Rows, State
 
 
 class BrokenRuleError(RuntimeError):
-    """The planner broke a rule of its own: a bug, which its own check found before there was a plan."""
+    """The planner broke one of its own rules: a bug, which its own check found before there was a plan."""
 
 
 class Record(NamedTuple):
-    """A actions, G goals, N touched brokers in all (`first` int64 [A + 1] indexes them)."""
+    """Scores of A actions in G goals; N brokers touched in all, those of action a from row `first[a]` to below `first[a + 1]`."""
 
-    score: np.ndarray  # float64 [A]
-    repairs: np.ndarray  # int64 [A], bits
-    goal_score: np.ndarray  # float64 [A, G]
+    score: np.ndarray  # float64 [A], of each action (`Verdict.score`)
+    repairs: np.ndarray  # int64 [A], bits (`Verdict.repairs`)
+    goal_score: np.ndarray  # float64 [A, G], scores of the action
     first: np.ndarray  # int64 [A + 1]
-    broker: np.ndarray  # int64 [N]
-    earlier: np.ndarray  # int32 [N], row of `after` with the scores before; below 0 of `other`, -1 for its first row
-    other: np.ndarray  # float64 [n, G]
-    after: np.ndarray  # float64 [N, G]
+    broker: np.ndarray  # int64 [N], broker rows, ascending in each action
+    earlier: np.ndarray  # int32 [N], row of `after` with the broker's scores before; a negative k is row -1 - k of `other`
+    other: np.ndarray  # float64 [n, G], scores before that are in no row of `after`
+    after: np.ndarray  # float64 [N, G], the broker's scores after the action
 
     @property
     def before(self) -> Before:
@@ -42,8 +42,8 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Before:
-    """Scores before actions, float64 [N, G], made when rows are asked for: mostly what the broker scored after an earlier action, so
-    they would take as much memory again."""
+    """Scores of brokers before actions, float64 [N, G], made only when rows are read. Most of them are scores after an earlier action, so
+    an array would take as much memory again."""
 
     earlier: np.ndarray
     other: np.ndarray
@@ -57,7 +57,7 @@ class Before:
 
 
 def joined_before(records: list[Record], after: np.ndarray) -> Before:
-    """Those of several records, whose scores after are `after` one after the other."""
+    """`Before` for several records; `after` is their `Record.after`, concatenated."""
     earlier, rows, others = [], 0, 0
     for one in records:
         earlier.append(np.where(one.earlier < 0, one.earlier - others, one.earlier + rows))
@@ -68,7 +68,7 @@ def joined_before(records: list[Record], after: np.ndarray) -> Before:
 
 
 def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Record:
-    """Scores of all actions of `log`, replayed from `state` (which ends at the placement after them).
+    """Scores of all actions of `log`, replayed from `state`, which is changed to the placement after them.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Reco
         repairs=np.zeros(actions, np.int64),
         goal_score=np.zeros((actions, goals)),
         first=np.zeros(actions + 1, np.int64),
-        broker=np.empty(most, np.int64),  # far more than is used, and not touched beyond that
+        broker=np.empty(most, np.int64),  # far more than is used; the rest takes no memory
         earlier=np.empty(most, np.int32),
         other=np.empty((most, goals)),
         after=np.empty((most, goals)),
@@ -100,9 +100,9 @@ def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Reco
 
 @kernel
 def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Record) -> int:
-    """Fill `out`; returns the first action that is not acceptable, -1 if all are."""
+    """Replay the actions of `log` on `state` and fill `out`; returns the first action that is not acceptable, -1 if all are."""
     goals = len(problem.goal)
-    last = np.full(len(state.hosts), -1, np.int64)  # rows where brokers were touched last
+    last = np.full(len(state.hosts), -1, np.int64)  # row of `out` where each broker was touched last, -1 none
     at, others = 0, 0
     for a in range(log.used[0]):
         soon, sooner = log.first[min(a + SOON, log.used[0] - 1)], log.first[min(a + SOON // 2, log.used[0] - 1)]
@@ -132,7 +132,7 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
             for g in range(goals):
                 out.after[at, g] = state.fresh[t, g]
             at += 1
-        for i in range(start + 1, at):  # ascending broker rows
+        for i in range(start + 1, at):  # sort the rows of the action by broker
             j = i
             while j > start and out.broker[j - 1] > out.broker[j]:
                 out.broker[j - 1], out.broker[j] = out.broker[j], out.broker[j - 1]
@@ -147,15 +147,15 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
     return -1
 
 
-# wide: lists and leaders before and after each change, at the start of the round and of the plan
+# wide: lists and leaders before and after each change, and at the start of the plan
 @kernel
 def write_lists(
     problem: Problem, log: Log, replicas: np.ndarray, home: np.ndarray, home_lead: np.ndarray, previous: np.ndarray,
     before: np.ndarray, lead_before: np.ndarray, after: np.ndarray, lead_after: np.ndarray,
 ) -> None:  # fmt: skip
-    """Lists of all changes of `log` in published order; `before` and `after` come in as the lists of its start.
+    """Write the lists of all changes of `log`, in published order. `before` and `after` come in as the lists at the start of the log.
 
-    `previous` int32 [P] is 0; `home`, `home_lead` are the lists at the start of the plan.
+    `previous` int32 [P] comes in as 0; `home` and `home_lead` are the lists and leader slots at the start of the plan.
     """
     slots = replicas.shape[1]
     row = np.zeros(slots, np.int64)
@@ -208,7 +208,7 @@ def write_lists(
 
 @dataclass(frozen=True)
 class Lists:
-    """Replica lists (int64 [n, R], broker rows) and leader positions of changes, before and after, in published order."""
+    """Replica lists (int64 [n, R], broker rows) and leader positions (int64 [n]) of changes, before and after, in published order."""
 
     before: Rows
     lead_before: Rows
@@ -217,11 +217,11 @@ class Lists:
 
 
 def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) -> Lists:
-    """Lists of every change of a log in the order they are published, from the lists `replicas` and `lead` of its start.
+    """Lists of every change of a log in published order, from the lists `replicas` and leader slots `lead` at its start.
 
-    Brokers keep their places, a new one takes the place of the one it replaces, and the leader goes to the front, so that
-    preferred leader election leaves it in place. A partition that comes back to the brokers and the leader it had when the plan
-    began gets the list it had then.
+    Brokers keep their places; a new broker takes the place of the broker that it replaces. A leader that changes, or whose list does, goes
+    to the front, so that preferred leader election keeps it. A partition that is back on the brokers and leader of the start of the plan
+    gets its list of then, unless its leader changes now and was not first in that list.
     """
     count = int(log.used[1])
     rows = log.partition[:count]

@@ -1,7 +1,7 @@
 """Reduce: the same balance for fewer moves and bytes.
 
-Called by `search` once a target, before its changes are put in order. What moved without need goes home; then other placements are tried
-that are as good (`sideways`).
+Called by `search` once for each target, before its changes are put in order. Replicas that moved without need go home; then other
+placements that are as good are tried (`sideways`).
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from optimizer.search.steps import Step, add, done, fits, hand_on, new_step
 
 
 def reduce(problem: Problem, target: State, standing: State, home: Rows, home_lead: Rows, seed: int) -> None:
-    """Take back what `target` moved without need, then look for placements as good that cost less.
+    """Undo the moves of `target` that nothing needs, then look for placements that are as good and cost less.
 
-    `home` int64 [P, R] and `home_lead` int64 [P] are where the round began; what `standing` has is in order already. No broker scores lower
-    in any goal for any of it.
+    `home` int64 [P, R] and `home_lead` int64 [P] are the placement at the start of the round. Only partitions in which `target` differs
+    from `standing` change; the changes up to `standing` are in order already. No broker scores lower in any goal.
     """
     order = _elsewhere(problem, target, standing)
     send_home(problem, target, home, home_lead, order)
     if count_low(problem, target) > LAST_BROKERS * len(problem.broker):
-        return  # where many brokers are out, they may still need the room that is left in bands
+        return  # so many brokers outside their ranges may still need the remaining room
     paid = cost_of_moves(problem, target, home)
     sideways(problem, target, home, _elsewhere(problem, target, standing), paid, seed)
     send_home(problem, target, home, home_lead, _elsewhere(problem, target, standing))
 
 
 def _elsewhere(problem: Problem, target: State, standing: State) -> Rows:
-    """int64: partitions that differ, those that cost most first."""
+    """int64: partitions in which `target` differs from `standing`, the most expensive first."""
     moved = differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing)
     return moved[np.argsort(-problem.cost[moved], kind="stable")]
 
 
 @kernel
 def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, order: np.ndarray) -> None:
-    """Take moved replicas (`order`: partitions, largest first) and leaderships home where no broker is worse for it."""
+    """Undo moves of `order` (partitions, in this order) where no broker scores lower, as long as a pass undoes enough (`HOME_SHARE`)."""
     slots, step, taken = state.replicas.shape[1], new_step(problem, home), len(order)
     while taken > HOME_SHARE * len(order):
         taken = 0
@@ -66,7 +66,7 @@ def send_home(problem: Problem, state: State, home: np.ndarray, home_lead: np.nd
 
 @inner
 def goes_home(problem: Problem, state: State, step: Step, p: int, s: int) -> bool:
-    """Take slot `s` of `p` home if nothing speaks against it."""
+    """Send slot `s` of `p` home if that is allowed and no broker scores lower; returns whether it went."""
     back, one = step.home[p, s], whole(1)
     add(state, step, whole(0), p * state.replicas.shape[1] + s, back)
     if not fits(problem, state, step, one) or not may_host(problem, state, p, s, back):
@@ -80,7 +80,7 @@ def goes_home(problem: Problem, state: State, step: Step, p: int, s: int) -> boo
 
 @inner
 def leads_again(problem: Problem, state: State, home: np.ndarray, home_lead: np.ndarray, p: int) -> bool:
-    """Take the leadership of `p` home if nothing speaks against it."""
+    """Give the leadership of `p` back to its first leader if that is allowed and no broker scores lower; returns whether it went."""
     want, lead = home_lead[p], state.lead[p]
     if want < 0 or want == lead or lead < 0 or home[p, want] != state.replicas[p, want]:
         return False

@@ -1,6 +1,6 @@
-"""Repairs that the order of actions left open, one change each.
+"""Repairs that the schedule left open, each as an action of one change.
 
-Called by `polish` before anything else: replicas on dead and draining brokers, missing leaders, crowded racks.
+Called by `polish` before anything else: replicas on dead or draining brokers or outside their sets, missing leaders, over-full racks.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from optimizer.search.parameters import LEAST_RANK, LEAST_STEP, URGENT, USEFUL
 from optimizer.search.repair import crowds
 from optimizer.search.state import State
 
-MENDS = 1 << REPAIRS_DEAD | 1 << REPAIRS_DRAINING | 1 << REPAIRS_LEADERLESS  # what partitions of excluded topics may change for
+MENDS = 1 << REPAIRS_DEAD | 1 << REPAIRS_DRAINING | 1 << REPAIRS_LEADERLESS  # repairs for which partitions of excluded topics may change
 
 
 @inner
 def relieve(problem: Problem, state: State, budget: Budget, log: Log, by_potential: bool) -> int:
-    """Repairs still open, one change each: replicas that must leave a broker, missing leaders, crowded racks. Returns how many."""
+    """Publish open repairs, one change each: replicas that must leave a broker, missing leaders, over-full racks. Returns how many."""
     if not needs_relief(problem, state):
         return 0
     slots, targets, best, done = state.replicas.shape[1], active_brokers(problem), np.zeros(3, np.int64), 0
@@ -32,7 +32,7 @@ def relieve(problem: Problem, state: State, budget: Budget, log: Log, by_potenti
         for s in range(slots):
             if state.replicas[p, s] < 0 or not may_leave(problem, state, p, s):
                 continue
-            for i in range(-1, len(targets)):  # first where it is, for another leader
+            for i in range(-1, len(targets)):  # -1: the replica stays, and another leads
                 target = state.replicas[p, s] if i < 0 else targets[i]
                 if i >= 0 and not may_swap(problem, state, p, s, target):
                     continue
@@ -51,7 +51,7 @@ def relieve(problem: Problem, state: State, budget: Budget, log: Log, by_potenti
 
 @inner
 def needs_relief(problem: Problem, state: State) -> bool:
-    """Whether any partition may need what `relieve` does."""
+    """Whether any partition may need a repair by `relieve`."""
     for b in range(len(state.hosts)):
         if state.hosts[b] > 0 and (problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2):
             return True
@@ -63,7 +63,7 @@ def needs_relief(problem: Problem, state: State) -> bool:
 
 @inner
 def crowded_hard(problem: Problem, state: State, p: int, s: int) -> bool:
-    """Whether slot `s` of `p` stands in a rack with more of its replicas than a hard goal allows."""
+    """Whether slot `s` of `p` is in a rack with more replicas of `p` than a hard goal allows."""
     return bool(
         problem.setting[RACK_GOAL] == HARD_RACK and rack_mates(problem, state, p, state.replicas[p, s]) > problem.partition[p, RACK_LIMIT]
     )
@@ -71,7 +71,7 @@ def crowded_hard(problem: Problem, state: State, p: int, s: int) -> bool:
 
 @inner
 def is_broken(problem: Problem, state: State, p: int) -> bool:
-    """Whether partition `p` lacks a leader or has a replica where it may not be; of an excluded topic, none leaves a rack."""
+    """Whether `p` lacks a leader or has a replica that must leave its broker or, unless the topic is excluded, an over-full rack."""
     broken = state.lead[p] < 0
     for s in range(state.replicas.shape[1]):
         b = state.replicas[p, s]
@@ -83,14 +83,14 @@ def is_broken(problem: Problem, state: State, p: int) -> bool:
 
 @inner
 def may_leave(problem: Problem, state: State, p: int, s: int) -> bool:
-    """Whether slot `s` may change for a repair of `p`."""
+    """Whether a repair of `p` may change slot `s`: it moves, or `p` gets another leader."""
     here = problem.broker[state.replicas[p, s], STATE]
     return bool(here != 3 and (problem.partition[p, MOVABLE] == 1 or here != 0 or state.lead[p] < 0))
 
 
 @inner
 def may_lead(problem: Problem, state: State, p: int, s: int, target: int, lead: int) -> bool:
-    """Whether slot `lead` (-1: none) may lead `p` once slot `s` is on broker `target`."""
+    """Whether slot `lead` (-1: none) may lead `p` after slot `s` moved to broker `target`."""
     if lead == state.lead[p]:
         return True
     if lead < 0 or state.replicas[p, lead] < 0:
@@ -104,9 +104,9 @@ def may_lead(problem: Problem, state: State, p: int, s: int, target: int, lead: 
 def rank_of(
     problem: Problem, state: State, budget: Budget, p: int, s: int, target: int, lead: int, by_potential: bool
 ) -> float:
-    """How good a repair it is that slot `s` of `p` goes to `target`, led by slot `lead`; 0 where it is none or may not be."""
+    """How good a repair it is to move slot `s` of `p` to `target`, led by slot `lead`; 0 if it repairs nothing or is not acceptable."""
     here = state.replicas[p, s]
-    # A replica that need not move does so only to make room for a leader that nobody else can be.
+    # No rank for a replica that need not move: it moves only to get the partition a leader where no other change can.
     rank = USEFUL if target == here else (URGENT if must_leave(problem, p, here) or crowded_hard(problem, state, p, s) else 0.0)
     propose(state, whole(0), p, s, target, lead)
     verdict = evaluate(problem, state, whole(1))

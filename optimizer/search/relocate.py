@@ -1,9 +1,9 @@
-"""A star: a broker out of band and its partners, who trade replicas among themselves.
+"""Relocate: moves between a broker outside its target range and its partners, which together are a *star*.
 
-Called by `balance`. A star reads a placement that nobody changes meanwhile, and writes only what belongs to its own brokers: the sums
-that it works with, which are as before when it is done, and their rows of the cache. So stars without a common broker can be solved
-side by side. What a star proposes is committed later, one move after the other, each looked at again: two stars may have moved
-replicas of one partition.
+Called by `balance`. The placement does not change while stars make their proposals. A star writes only the rows of its own brokers: their
+sums, which are restored at the end, and their vectors in the cache. So stars without a common broker can be solved side by side. The
+proposed moves are committed later, one after the other. Each is checked again then, because two stars may have moved replicas of the same
+partition.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from optimizer.search.vector_cache import VectorCache
 
 @inner
 def propose_all(problem: Problem, state: State, cache: VectorCache, batch: Batch, first: int, step: int, room: Room) -> None:
-    """`propose` star `first` of a batch and every `step`-th after it."""
+    """`propose` for star `first` of a batch and every `step`-th after it."""
     for i in range(first, batch.used[0], step):
         propose(problem, state, cache, batch, i, room)
 
 
 @inner
 def propose(problem: Problem, state: State, cache: VectorCache, batch: Batch, i: int, room: Room) -> None:
-    """Moves between the centre of star `i` and its partners, best partner first, until the centre is in band.
+    """Propose moves between the centre of star `i` and its partners, best partner first, until the centre is within its range.
 
-    In a batch of one nothing has to wait: moves are settled at once, so that what came may go back.
+    In a batch with room for one star, moves are committed at once, so that a replica that came may go back.
     """
     v, done, watched = batch.centre[i], 0, batch.goal[: batch.goal[-1]]
     single = len(batch.centre) == 1
@@ -44,7 +44,7 @@ def propose(problem: Problem, state: State, cache: VectorCache, batch: Batch, i:
         u = batch.partner[i, k]
         over, under = leans(problem, state, watched, v)
         over2, under2 = leans(problem, state, watched, u)
-        for gives in range(2):  # first what leaves the centre
+        for gives in range(2):  # first replicas that leave the centre
             if (over or under2) if gives == 0 else (under or over2):
                 propose_moves(problem, state, cache, v if gives == 0 else u, u if gives == 0 else v, batch, i, room)
                 if single:
@@ -62,7 +62,7 @@ def propose(problem: Problem, state: State, cache: VectorCache, batch: Batch, i:
 
 @inner
 def withdraw(problem: Problem, state: State, batch: Batch, i: int) -> None:
-    """Sums as they were before star `i` proposed anything."""
+    """Restore the sums from before the proposals of star `i`."""
     slots = state.replicas.shape[1]
     for m in range(batch.moves[i]):
         p, s = batch.entry[i, m] // slots, batch.entry[i, m] % slots
@@ -73,9 +73,9 @@ def withdraw(problem: Problem, state: State, batch: Batch, i: int) -> None:
 def propose_moves(
     problem: Problem, state: State, cache: VectorCache, source: int, target: int, batch: Batch, star: int, room: Room
 ) -> None:
-    """Propose moves from `source` to `target`, best gain for its bytes first.
+    """Propose moves from `source` to `target`, those with the best gain for their cost first.
 
-    Where the star is patient, a move that gains much less than one that may not be waits: another partner may take the better replica.
+    If the star is patient, a move waits if it gains less than `PATIENT` times a refused move: another partner may take that replica.
     """
     found = candidates(problem, state, cache, source, target, batch, star, room)
     if found == 0:
@@ -89,7 +89,7 @@ def propose_moves(
         if best < 0 or keys[best] * small[factor, best] < least:
             return
         p, s = entries[best] // slots, entries[best] % slots
-        if topics:  # looked up when it would decide; others of the topic move meanwhile
+        if topics:  # looked up only for the best; moves of the same topic change it
             burden = topic_burden(problem, state, p, True, state.lead[p] == s, source, target)
             if burden != burdens[best]:
                 keys[best] += burdens[best] - burden
@@ -114,7 +114,7 @@ def propose_moves(
 
 @inner
 def candidates(problem: Problem, state: State, cache: VectorCache, source: int, target: int, batch: Batch, star: int, room: Room) -> int:
-    """The replicas of `source` that gain most on `target` for what they cost, side by side in `room`; returns how many."""
+    """Write the replicas of `source` that gain most on `target` for their cost into `room`, side by side; returns how many."""
     block, keys, watched = cache.vector[source], room.gains, batch.goal[: batch.goal[-1]]
     due = lacks_replicas(problem, state, watched, target)
     n = gather(problem, state, cache, source, due, room.factors)
@@ -122,20 +122,20 @@ def candidates(problem: Problem, state: State, cache: VectorCache, source: int, 
     for i in lanes(n):
         keys[i] = either(keys[i] > LEAST_GAIN, keys[i] * room.factors[i], 0.0)
     for m in range(batch.moves[star] if source == batch.centre[star] else 0):
-        if batch.target[star, m] != source:  # it is on its way
+        if batch.target[star, m] != source:  # it is already proposed to leave
             keys[batch.place[star, m]] = 0.0
     found = keep_best(keys, n, 0.0, whole(KEPT), room.kept, room.spare)
     take(block, room.factors, room.kept, found, room.small)
     for i in lanes(found):
         room.entries[i] = state.hosted[source, room.kept[i]]
         if len(room.burdens) > 0:
-            room.burdens[i] = 0.0  # as far as they are known
+            room.burdens[i] = 0.0  # not looked up yet
     return int(found)
 
 
 @inner
 def replace(best: int, last: int, room: Room) -> None:
-    """The last candidate takes the place of the one at `best`."""
+    """Overwrite the candidate at `best` with the one at `last`."""
     room.entries[best], room.gains[best], room.kept[best] = room.entries[last], room.gains[last], room.kept[last]
     if len(room.burdens) > 0:
         room.burdens[best] = room.burdens[last]
@@ -145,7 +145,7 @@ def replace(best: int, last: int, room: Room) -> None:
 
 @inner
 def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: int) -> None:
-    """Sums as if slot `s` of `p` went from `source` to `target`. Back and forth is exact, because loads lie on a grid."""
+    """Change the sums as if slot `s` of `p` went from `source` to `target`. Going back is exact, because loads lie on a grid."""
     leads = state.lead[p] == s
     role = LEADING if leads else FOLLOWING
     for c in range(state.load.shape[1]):
@@ -160,14 +160,14 @@ def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: i
 
 @inner
 def carry_out_all(problem: Problem, state: State, batch: Batch) -> None:
-    """`carry_out_star` every star of a batch, where there is more than one; `batch.moves` says after it how many moves were carried out."""
+    """`carry_out_star` for all stars of a batch with room for several; then `batch.moves` holds how many moves each carried out."""
     for i in range(batch.used[0] if len(batch.centre) > 1 else 0):
         batch.moves[i] = carry_out_star(problem, state, batch, i)
 
 
 @inner
 def assess_stale(problem: Problem, state: State, stale: np.ndarray) -> None:
-    """Assess the brokers that are marked in `stale` uint8 [B], and take the marks away."""
+    """Assess the brokers that are marked in `stale` uint8 [B], and clear the marks."""
     for b in range(len(stale)):
         if stale[b] == 1:
             state.score[b, COST] = assess(problem, state, b, state.score[b])
@@ -176,10 +176,10 @@ def assess_stale(problem: Problem, state: State, stale: np.ndarray) -> None:
 
 @inner
 def carry_out_star(problem: Problem, state: State, batch: Batch, i: int) -> int:
-    """Carry out what star `i` proposed, as far as it may still be; returns how many moves.
+    """Commit the moves that star `i` proposed and that are still allowed; returns how many.
 
-    Brokers that have to be assessed after it are marked as `stale`; so many moves touch each that it is done once.
-    After one that may not, what follows may gain less than it did, or nothing, and is looked at again.
+    Brokers to assess afterwards are marked in `batch.stale`: many moves touch the same broker, which is assessed once for all of them.
+    After a refused move, and with topic goals always, a later move may gain nothing, so its gain is checked again.
     """
     slots, stale, done = state.replicas.shape[1], batch.stale, 0
     sure = len(problem.topic_goal) == 0
@@ -208,7 +208,7 @@ def carry_out_star(problem: Problem, state: State, batch: Batch, i: int) -> int:
 
 @inner
 def still_gains(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
-    """Whether the potential falls when slot `s` of `p` goes to `target`."""
+    """Whether the potential falls by more than `LEAST_GAIN` if slot `s` of `p` goes to `target`."""
     source, role = state.replicas[p, s], whole(LEADING if state.lead[p] == s else FOLLOWING)
     gain = -rise_by_loads(problem, state, source, p, whole(NOTHING), p, role)
     gain -= rise_by_loads(problem, state, target, p, role, p, whole(NOTHING))

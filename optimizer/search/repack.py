@@ -1,10 +1,10 @@
 """Destroy and repair: all free replicas of a few brokers are placed again, by simulated annealing.
 
-`balance` stops where no single step and no swap lowers the potential. What is missing then is one replica for several, or several for
-several, by way of placements that are worse. For a handful of brokers that can be tried hundreds of thousands of times. One energy counts
-the brokers outside their bands (one outside a hard goal as all), how far they are outside, and what the moves cost; the best placement is
-kept. Called by `search` on a target: for each of the last brokers outside their bands together with a few others, and for a cluster of up
-to six brokers as a whole, where it finds the cheapest placement, too.
+`balance` stops where no single step and no swap lowers the potential. What may still help is one replica for several, or several for
+several, by way of worse placements. For a few brokers that can be tried hundreds of thousands of times. One energy counts the brokers
+outside their target ranges (one outside a hard goal counts as all), how far they are outside, and the cost of moves. The best placement is
+kept. Called by `search` on a target: for each of the last brokers outside, together with a few others; and for a cluster of up to six
+brokers as a whole, where it also finds the cheapest placement.
 """
 
 from __future__ import annotations
@@ -57,34 +57,33 @@ from optimizer.search.potential import is_out, price
 from optimizer.search.standing import count_low
 from optimizer.search.state import COST, LED, Rows, State
 
-MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: with fewer, less moves; with more, more is possible
+MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: few brokers need few moves, many allow more changes
 
 
 class Cooling(NamedTuple):
-    """How a placement is annealed: what a step may cost at first and in the end, in prices of a typical move; what share of its price
-    a move counts with; one step in how many sends a replica to where the plan found it; and whether leaders alone change."""
+    """How a placement is annealed."""
 
-    hot: float
-    cold: float
-    fare: float
-    homeward: int
-    leaders: bool = False
+    hot: float  # temperature at first, in prices of a typical move
+    cold: float  # temperature in the end
+    fare: float  # share of the price of a move that counts
+    homeward: int  # one step in so many sends a replica to where the round found it
+    leaders: bool = False  # whether only leaderships change
 
 
-FIND = Cooling(50.0, 0.3, 0.05, 50)  # brokers into band, from a placement by chance
-RETURN = Cooling(2.0, 0.02, 1.0, 1)  # then what need not move
-PACK = Cooling(2.0, 0.02, 1.0, 3)  # a whole cluster: both at once
-LEAD = Cooling(50.0, 0.3, 0.0, 1 << 30, True)  # brokers into band, by what copies nothing
+FIND = Cooling(50.0, 0.3, 0.05, 50)  # brings brokers within their ranges, from a placement that is first made random
+RETURN = Cooling(2.0, 0.02, 1.0, 1)  # then sends replicas home that need not move
+PACK = Cooling(2.0, 0.02, 1.0, 3)  # both at once, for a whole cluster
+LEAD = Cooling(50.0, 0.3, 0.0, 1 << 30, True)  # brings brokers within their ranges by leaderships alone, which copy nothing
 
 
 def repack(problem: Problem, state: State, seed: int, moves: bool = True) -> int:
-    """Bring brokers of `state` into band, without others going further out. Returns how many, and 1 where a whole cluster got cheaper.
-    Without `moves` only leaderships change.
+    """Bring brokers of `state` within their target ranges, with no more excess in all. Returns how many (as `excess` counts), or 1 if a
+    whole cluster only got cheaper. Without `moves` only leaderships change.
 
     Notes
     -----
-    For n brokers out of band, at most `VAIN_ATTEMPTS` + n times `ANNEAL_STEPS` steps of O(G), fewer where replicas are few; for a whole
-    cluster `WHOLE_TRIES` times `WHOLE_STEPS`.
+    For n brokers outside, about `VAIN_ATTEMPTS` + 2 n times `ANNEAL_STEPS` steps of O(G), fewer if replicas are few; for a whole cluster
+    at most `WHOLE_TRIES` times `WHOLE_STEPS`.
     """
     eligible = np.flatnonzero(problem.broker[:, STATE] == 0)
     low = count_low(problem, state)
@@ -101,7 +100,7 @@ def repack(problem: Problem, state: State, seed: int, moves: bool = True) -> int
 
 
 def decisive_goals(problem: Problem, state: State) -> Rows:
-    """int64: goals on loads, without limits that nobody breaks and that lie beyond every band on the same load."""
+    """int64: goals on loads, without limits that no broker breaks and that are no tighter than a band on the same load."""
     eligible = problem.broker[:, STATE] == 0
     table, kind = problem.table[eligible], problem.goal[:, KIND]
     counts = (kind <= LIMIT) & (table[:, :, SCALE] > 0.0).any(axis=0)
@@ -118,7 +117,7 @@ def decisive_goals(problem: Problem, state: State) -> Rows:
 
 @inner
 def is_astray(problem: Problem, state: State, b: int) -> bool:
-    """Whether an eligible broker is out of a goal that other replicas can help: not of one that immovable replicas break alone."""
+    """Whether an active broker is outside a goal that its immovable replicas do not break alone. Goals on racks do not count."""
     if problem.broker[b, STATE] != 0:
         return False
     slots = state.replicas.shape[1]
@@ -141,7 +140,7 @@ def is_astray(problem: Problem, state: State, b: int) -> bool:
 def pack_last(
     problem: Problem, state: State, loads: BrokerLoads, goals: np.ndarray, prices: Prices, low: int, seed: int, moves: bool
 ) -> int:
-    """See `repack`; `goals` int64 are those on loads that count, `low` is how many brokers are out."""
+    """As `repack`, for the last brokers outside; `goals` int64 are those of `decisive_goals`, `low` is the number of brokers outside."""
     random, eligible = np.zeros(1, np.int64), active_brokers(problem)
     random[0] = scramble(seed + 7919) >> 8
     came, spare = 0, VAIN_ATTEMPTS
@@ -151,7 +150,7 @@ def pack_last(
         for attempt in range(tries):
             if spare == 0 or not is_astray(problem, state, v):
                 break
-            turn = whole(attempt if moves else len(MEMBERS) - 1)  # where nothing is copied, many brokers cost no more than few
+            turn = whole(attempt if moves else len(MEMBERS) - 1)  # leaderships copy nothing, so the largest group costs no more
             group = choose(problem, state, loads, goals, v, turn, eligible, random)
             pool = pool_of(problem, state, goals, group.copy(), prices, whole(2 * ANNEAL_STEPS))
             out, spent = count_out(problem, state, pool), paid_for(problem, state, pool)
@@ -169,9 +168,10 @@ def pack_last(
 
 @kernel
 def pack_whole(problem: Problem, state: State, eligible: np.ndarray, goals: np.ndarray, prices: Prices, perfect: bool, seed: int) -> int:
-    """As `pack_last`, for all brokers at once; where all goals are met at first (`perfect`) or then, for the cheapest placement.
+    """As `repack`, for all brokers at once. The best placement is kept if it has fewer brokers outside, or, if `perfect` (all goals are met
+    at first), if it costs less.
 
-    Where some are not met in the end, the potential does not rise either: the worst broker counts most in it.
+    If goals are still missed in the end, the potential may not rise either, because the worst broker counts most in it.
     """
     random = np.zeros(1, np.int64)
     random[0] = scramble(seed + 7919) >> 8
@@ -199,7 +199,7 @@ def pack_whole(problem: Problem, state: State, eligible: np.ndarray, goals: np.n
 
 @inner
 def total_cost(state: State, brokers: np.ndarray) -> float:
-    """The potential of `brokers` int64."""
+    """Sum of the potential of `brokers` int64."""
     total = 0.0
     for b in brokers:
         total += state.score[b, COST]
@@ -210,7 +210,7 @@ def total_cost(state: State, brokers: np.ndarray) -> float:
 def choose(
     problem: Problem, state: State, loads: BrokerLoads, goals: np.ndarray, v: int, attempt: int, eligible: np.ndarray, random: np.ndarray
 ) -> np.ndarray:
-    """int64: broker `v`, in every other `attempt` the best partner for it, and any others."""
+    """int64: the group to pack: broker `v`, if `attempt` is odd its best partner, and random other brokers of its set."""
     size, partners = min(MEMBERS[attempt % len(MEMBERS)], len(eligible)), np.zeros(1, np.int64)
     noise = draw(random, whole(1 << 40)) + 1
     at = rank_partners(problem, state, loads, goals, v, whole(min(attempt % 2, size - 1)), noise, partners) + 1
@@ -236,8 +236,8 @@ def choose(
 def propose(
     problem: Problem, state: State, pool: Pool, homeward: bool, leaders: bool, random: np.ndarray
 ) -> tuple[int, int, int]:  # fmt: skip
-    """A replica (-1: none this time) and the broker it goes to, with one for which it changes places (-1: none); or, in the same form, one
-    that gets the leadership of its partition, and the one that had it."""
+    """A random step: a replica (-1: no step this time), a replica that it trades places with (-1: none), and the broker that it goes to.
+    For a leadership, in the same form: the replica that gets it, the replica that has it, and the broker of the first."""
     slots = state.replicas.shape[1]
     i, j = whole(pool.free[draw(random, len(pool.free))]), whole(-1)
     p, s, o = i // slots, i % slots, mate_of(state, pool, i, random)
@@ -268,7 +268,7 @@ def propose(
 
 @inner
 def mate_of(state: State, pool: Pool, entry: int, random: np.ndarray) -> int:
-    """The slot of another replica of the partition of `entry` on a broker of the pool, by chance; -1 if there is none."""
+    """Slot of another replica of the partition of `entry` that is on a broker of the pool, drawn at random; -1 if there is none."""
     slots = state.replicas.shape[1]
     first = draw(random, slots)
     for k in range(slots):
@@ -281,7 +281,7 @@ def mate_of(state: State, pool: Pool, entry: int, random: np.ndarray) -> int:
 
 @inner
 def home_of(state: State, pool: Pool, entry: int) -> int:
-    """A broker of the pool where replica `entry` costs nothing, its own before those of others of the partition; -1 if there is none."""
+    """A broker of the pool where replica `entry` costs nothing: its own home, else that of another replica of the partition, else -1."""
     slots, found = state.home.shape[1], whole(-1)
     for o in range(slots):
         b = whole(state.home[entry // slots, o])
@@ -294,11 +294,10 @@ def home_of(state: State, pool: Pool, entry: int) -> int:
 def anneal(
     problem: Problem, state: State, pool: Pool, fewest: int, least: float, cooling: Cooling, steps: int, random: np.ndarray
 ) -> tuple[int, float]:  # fmt: skip
-    """Let replicas change places by chance, at first nearly free, in the end only for the better, in so many `steps`.
+    """Anneal the pool in so many random `steps`: at first nearly every step is made, in the end only those that improve the placement.
 
-    Moves count with `fare` of their price; one step in `homeward` sends a replica to where the round found it, the others anywhere.
-    How many brokers are out in the best placement, and what its moves cost: `fewest` and `least`, and the pool's best is as it was, unless
-    there is a better one. In that, no more is beyond bands in all than where the pool stands at first.
+    `fewest` and `least` are the brokers outside (as `excess` counts) and the cost of moves in the pool's best placement. Returns them, and
+    changes the pool's best only to a better placement, in which its brokers together have no more excess than at the start of the call.
     """
     members = len(pool.group)
     out, beyond = np.zeros(members, np.int64), np.zeros(members)

@@ -1,6 +1,6 @@
-"""Construct and repair: leaders for leaderless partitions, brokers that must hold nothing emptied, crowded racks thinned out.
+"""Construct and repair: leaderless partitions get leaders, and replicas leave brokers that must not host them and over-full racks.
 
-One replica at a time, each to the broker where the potential rises least. Called by `search` at the start of a round, on a target.
+Replicas move one at a time, each to the broker whose potential rises least. Called by `search` at the start of a round, on a target.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from optimizer.search.state import RACKS, Rows, State
 
 
 class Hosts(NamedTuple):
-    """Brokers that may take replicas, and what is known of their potential; n goals in which a replica can make them worse."""
+    """Brokers that may take replicas, and their potential in the n goals in which a replica can make them worse (`felt_goals`)."""
 
-    eligible: np.ndarray  # int64, broker rows
-    most: np.ndarray  # int64 [1], how many of them are looked at for one replica at first
-    roomy: np.ndarray  # int64 [1], 1 where only racks with room for one more are looked at
+    eligible: np.ndarray  # int64, broker rows, ascending
+    most: np.ndarray  # int64 [1], number of brokers that are tried first for one replica
+    roomy: np.ndarray  # int64 [1], 1 if only racks with room for one more replica count
     felt: np.ndarray  # int64 [n], rows of the goals
     known: np.ndarray  # float64 [B, n], potential of each broker in them
-    slope: np.ndarray  # float64 [B, n], by how much it rises with the load
-    amount: np.ndarray  # float64 [n], loads of the replica that is asked about
+    slope: np.ndarray  # float64 [B, n], by how much that rises for each unit of load
+    amount: np.ndarray  # float64 [n], loads of the replica to place
 
 
 @inner
 def new_hosts(problem: Problem, state: State, roomy: bool) -> Hosts:
-    """All active brokers as the state stands; all are looked at."""
+    """All active brokers with their present potential; all are tried for each replica."""
     eligible, felt = active_brokers(problem), felt_goals(problem)
     known = np.zeros((2, len(problem.broker), len(felt)))
     hosts = Hosts(eligible, np.full(1, len(eligible)), np.full(1, whole(roomy)), felt, known[0], known[1], np.zeros(len(felt)))
@@ -46,7 +46,7 @@ def new_hosts(problem: Problem, state: State, roomy: bool) -> Hosts:
 
 @inner
 def note_costs(problem: Problem, state: State, hosts: Hosts, b: int) -> None:
-    """What is known of broker `b` as it stands."""
+    """Update potential and slopes of broker `b` in `hosts` to its present loads."""
     for k in range(len(hosts.felt)):
         g = hosts.felt[k]
         load = state.load[b, problem.goal[g, COLUMN]]
@@ -57,8 +57,8 @@ def note_costs(problem: Problem, state: State, hosts: Hosts, b: int) -> None:
 
 @inner
 def load_cost(problem: Problem, state: State, hosts: Hosts, b: int, ceiling: float) -> float:
-    """By how much the replica of `hosts.amount` raises the potential of broker `b` in goals on loads; infinite where that is at least
-    `ceiling`, which the slopes mostly tell: the potential is convex."""
+    """By how much the replica of `hosts.amount` raises the potential of broker `b` in goals on loads; infinite if by `ceiling` or more,
+    which the slopes mostly show: the potential is convex."""
     bound, cost = -LEAST_SLACK, 0.0
     for k in range(len(hosts.felt)):
         bound += hosts.slope[b, k] * hosts.amount[k]
@@ -75,9 +75,9 @@ def load_cost(problem: Problem, state: State, hosts: Hosts, b: int, ceiling: flo
 def cheapest_host(
     problem: Problem, state: State, hosts: Hosts, p: int, s: int, role: int, seed: int, ceiling: float
 ) -> tuple[int, float]:
-    """The broker on which slot `s` of `p` costs least in `role`, less than `ceiling`, and what; -1 if there is none.
+    """The broker on which slot `s` of `p` costs least in `role`, and that cost; -1 if no broker costs less than `ceiling`.
 
-    Of some brokers at random, by `seed`, where there are many; of all where none of these may take it.
+    If there are many brokers, looks at a random sample (by `seed`), and at all if the sample has no such broker.
     """
     count, most, topics = len(hosts.eligible), hosts.most[0], len(problem.topic_goal) > 0
     for k in range(len(hosts.felt)):
@@ -105,7 +105,7 @@ def cheapest_host(
 
 @inner
 def best_heir(problem: Problem, state: State, p: int, leaving: int) -> tuple[int, float]:
-    """Slot of the active replica that takes over leadership at least cost, -1 if none; `leaving` is not asked."""
+    """Slot of the active replica other than `leaving` that can lead at least cost (-1: none), and that cost in potential."""
     best, best_cost = whole(-1), np.inf
     for s in range(state.replicas.shape[1]):
         b = state.replicas[p, s]
@@ -119,7 +119,7 @@ def best_heir(problem: Problem, state: State, p: int, leaving: int) -> tuple[int
 
 @kernel
 def lead_leaderless(problem: Problem, state: State) -> int:
-    """Give every leaderless partition that has an active replica a leader; returns how many got one."""
+    """Give a leader to each leaderless partition with an active replica; returns how many got one."""
     done = 0
     for p in range(len(state.lead)):
         if state.lead[p] < 0 and problem.partition[p, MENDABLE] == 1:
@@ -132,9 +132,9 @@ def lead_leaderless(problem: Problem, state: State) -> int:
 
 @kernel
 def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int:
-    """Move the replicas `entries` (int64, ``partition * R + slot``) off brokers that must not host them, in that order.
+    """Move `entries` (int64, ``partition * R + slot``) off brokers that they must leave, in this order; returns how many moved.
 
-    One that finds no legal broker stays, but gives its leadership away where it can. Returns how many moved.
+    A replica without a legal broker stays, but passes its leadership on if another replica can lead.
     """
     slots, hosts, done = state.replicas.shape[1], new_hosts(problem, state, False), 0
     hosts.most[0] = SAMPLED_TARGETS if len(entries) <= MANY_TO_MOVE else MANY_TARGETS
@@ -145,7 +145,7 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
         lead, series = state.lead[p], whole(seed * 1000003 + entry * SAMPLED_TARGETS)
         if lead != s:
             target, _ = cheapest_host(problem, state, hosts, p, s, whole(FOLLOWING), series, np.inf)
-        else:  # as leader, or as follower once another replica leads, if that costs less
+        else:  # moves as leader, or as follower after a transfer of leadership, whichever costs less
             target, cost = cheapest_host(problem, state, hosts, p, s, whole(LEADING), series, np.inf)
             heir, rise = best_heir(problem, state, p, s)
             follower, _ = cheapest_host(problem, state, hosts, p, s, whole(FOLLOWING), series, cost - rise)
@@ -167,7 +167,7 @@ def drain(problem: Problem, state: State, entries: np.ndarray, seed: int) -> int
 
 @inner
 def reroute(problem: Problem, state: State, hosts: Hosts, entries: np.ndarray, seed: int) -> int:
-    """Better brokers for drained replicas now that all are placed: those on a broker out of band. Costs no move. Returns how many."""
+    """Move drained replicas on from new brokers outside a target range, now that all are placed; costs no extra move. Returns how many."""
     slots, done = state.replicas.shape[1], 0
     for entry in entries:
         p, s = entry // slots, entry % slots
@@ -186,14 +186,14 @@ def reroute(problem: Problem, state: State, hosts: Hosts, entries: np.ndarray, s
 
 
 def repair(problem: Problem, state: State, leaving: Rows, seed: int) -> int:
-    """Empty brokers that must hold nothing of the entries `leaving`, then thin out crowded racks; returns how many replicas moved."""
+    """Move the replicas `leaving` off their brokers (`drain`), then replicas out of over-full racks; returns how many moved."""
     moved = drain(problem, state, leaving, seed)
     return moved + (mend_racks(problem, state, seed) if problem.setting[RACK_GOAL] != NO_RACK_GOAL else 0)
 
 
 def to_drain(problem: Problem, standing: State, total: np.ndarray) -> Rows:
-    """int64 entries of replicas on dead, then draining brokers, then those of other sets, largest single component of `total` float64 [C]
-    first."""
+    """int64 entries of replicas on dead brokers, then on draining ones, then on those of other sets. In each group, the replica with
+    the largest share of `total` float64 [C] in any resource comes first."""
     states, others = problem.broker[:, STATE], strays(problem, standing.replicas)
     if not len(others) and not np.isin(states, (BrokerState.DEAD, BrokerState.DRAINING)).any():
         return others
@@ -209,9 +209,9 @@ def to_drain(problem: Problem, standing: State, total: np.ndarray) -> Rows:
 
 @kernel
 def mend_racks(problem: Problem, state: State, seed: int) -> int:
-    """Move replicas out of over-full racks, each to the broker where the potential rises least (of some, where very many are crowded).
+    """Move replicas out of over-full racks, each to the broker whose potential rises least; returns how many.
 
-    Returns how many.
+    If very many replicas are in such racks, only some brokers are tried for each.
     """
     if not crowds(state):
         return 0
@@ -223,7 +223,7 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
         while True:
             giver = who_gives(problem, state, hosts.felt, p)
             slot, best, least = whole(-1), whole(-1), np.inf
-            for alone in range(1 if giver >= 0 else 0, -1, -1):  # the giver's replica before others
+            for alone in range(1 if giver >= 0 else 0, -1, -1):  # first the replica of `giver` alone, then all
                 for s in range(slots):
                     if not is_crowded(problem, state, p, s) or (alone == 1 and s != giver):
                         continue
@@ -247,7 +247,7 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
 
 @inner
 def crowding_partitions(problem: Problem, state: State) -> tuple[np.ndarray, int]:
-    """int64: partitions that may change and have replicas in over-full racks, ascending; and how many such replicas there are."""
+    """int64: movable partitions with replicas in over-full racks, ascending; and the number of such replicas."""
     found = np.empty(len(state.lead), np.int64)
     count, crowded = 0, 0
     for p in range(len(state.lead)):
@@ -265,8 +265,8 @@ def crowding_partitions(problem: Problem, state: State) -> tuple[np.ndarray, int
 
 @inner
 def who_gives(problem: Problem, state: State, felt: np.ndarray, p: int) -> int:
-    """The crowded slot on the broker that has to give up most replicas, of the mean of its own, before it is not above a band; -1 if none
-    has to: there a move serves racks and loads."""
+    """The crowded slot whose broker is farthest above a target range, in replicas of its mean load; -1 if no broker is above one.
+    A move of this replica helps both racks and loads."""
     best, most = whole(-1), 0.0
     for s in range(state.replicas.shape[1]):
         b = state.replicas[p, s]
@@ -290,7 +290,7 @@ def crowds(state: State) -> bool:
 
 @inner
 def is_crowded(problem: Problem, state: State, p: int, s: int) -> bool:
-    """Whether slot `s` of the partition stands in a rack with more of its replicas than may be there, and may leave its broker."""
+    """Whether slot `s` of `p` is in a rack with more replicas of `p` than allowed, on a broker that is not excluded."""
     b = state.replicas[p, s]
     if b < 0 or problem.broker[b, STATE] == 3:
         return False

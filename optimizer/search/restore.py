@@ -1,6 +1,6 @@
-"""States brought to another placement by undoing and redoing only what differs.
+"""Moves states to another placement by undoing and redoing only what differs.
 
-Called by `states`. What comes out is what `build_state` gives there, bit for bit.
+Called by `states`; there the result is what `build_state` gives, bit for bit. `align_slots` and `follow` also serve `search` and others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LISTS = ("hosted", "mark")
 
 
 def copy_state(state: State) -> State:
-    """The same state to go on from elsewhere; cheaper than building it."""
+    """A copy of `state` with the same `home`; cheaper than building it."""
     rows = {name: column.copy() for name, column in state._asdict().items() if name not in ("home", *LISTS)}
     hosted, mark = empty_lists(*state.hosted.shape)
     copy = State(**rows, home=state.home, hosted=hosted, mark=mark)
@@ -27,7 +27,7 @@ def copy_state(state: State) -> State:
 
 
 def overwrite(state: State, like: State) -> None:
-    """Make all of `state` but its home that of `like`, which has room for as long lists."""
+    """Copy all of `like` but its home into `state`, which has room for lists as long."""
     for name, column in state._asdict().items():
         if name != "home" and name not in LISTS:
             np.copyto(column, getattr(like, name))
@@ -36,7 +36,7 @@ def overwrite(state: State, like: State) -> None:
 
 @kernel
 def copy_lists(state: State, like: State) -> None:
-    """Replica lists of `like`, as far as they go: room behind them, which may be most of it, takes no memory until it is used."""
+    """Copy the replica lists of `like`, without the room behind them: it may be most of the array, and takes no memory until it is used."""
     for b in range(len(like.hosts)):
         n = like.hosts[b]
         state.hosted[b, :n] = like.hosted[b, :n]
@@ -45,7 +45,7 @@ def copy_lists(state: State, like: State) -> None:
 
 @kernel
 def which_differ(rows: np.ndarray, one: np.ndarray, one_lead: np.ndarray, other: np.ndarray, other_lead: np.ndarray) -> np.ndarray:
-    """Of partitions `rows` (int64, ascending, some more than once) those whose lists or leaders differ, each once."""
+    """int64: those of partitions `rows` (int64, ascending, some more than once) whose lists or leaders differ, each once."""
     found = np.empty(len(rows), np.int64)
     count = 0
     for i in range(len(rows)):
@@ -68,7 +68,7 @@ def which_differ(rows: np.ndarray, one: np.ndarray, one_lead: np.ndarray, other:
 
 @kernel
 def restore(problem: Problem, state: State, rows: np.ndarray, replicas: np.ndarray, lead: np.ndarray) -> None:
-    """Put partitions `rows` where `replicas` and `lead` want them: lists in the order of partitions, caches up to date."""
+    """Put partitions `rows` where `replicas` and `lead` have them, with lists in the order of partitions and caches up to date."""
     slots = state.replicas.shape[1]
     for p in rows:
         for s in range(slots):
@@ -97,7 +97,7 @@ def restore(problem: Problem, state: State, rows: np.ndarray, replicas: np.ndarr
 
 @inner
 def keep_present(state: State, b: int) -> None:
-    """Drop the entries of replicas that are not on broker `b` any more."""
+    """Remove the list entries of replicas that are no longer on broker `b`."""
     slots = state.replicas.shape[1]
     kept = 0
     for i in range(state.hosts[b]):
@@ -113,7 +113,7 @@ def keep_present(state: State, b: int) -> None:
 
 @inner
 def enter(state: State, b: int, entry: int) -> None:
-    """Put an entry where it belongs in the ordered list of broker `b`."""
+    """Insert `entry` into the list of broker `b`, in ascending order of entries."""
     slots = state.replicas.shape[1]
     at = state.hosts[b]
     while at > 0 and state.hosted[b, at - 1] > entry:
@@ -129,7 +129,7 @@ def enter(state: State, b: int, entry: int) -> None:
 
 @kernel
 def restore_from(state: State, like: State, rows: np.ndarray, touched: np.ndarray) -> None:
-    """Placement and lists of `like`; `rows` int64 are partitions, and `touched` bool [B] brokers, in which they may differ."""
+    """Copy placement and lists of `like` into `state`; they differ at most in partitions `rows` int64 and on brokers `touched` bool [B]."""
     slots = state.replicas.shape[1]
     for p in rows:
         state.lead[p] = like.lead[p]
@@ -161,10 +161,10 @@ def restore_from(state: State, like: State, rows: np.ndarray, touched: np.ndarra
 
 @kernel
 def align_slots(problem: Problem, state: State, home: np.ndarray, partitions: np.ndarray) -> None:
-    """Put every broker that stays in a list of `partitions` back into its slot of `home` int64 [P, R], and the others into free slots,
-    the leader first; the placement is the same.
+    """Put every broker that stays in a list of `partitions` back into its slot of `home` int64 [P, R], and the other brokers into free
+    slots, the leader first. The placement stays the same.
 
-    Needed because slots may have traded places on the way.
+    This is needed because slots may have traded places on the way.
     """
     slots = state.replicas.shape[1]
     row = np.zeros(slots, np.int64)
@@ -205,7 +205,7 @@ def align_slots(problem: Problem, state: State, home: np.ndarray, partitions: np
 
 @kernel
 def follow(problem: Problem, state: State, other: State, partitions: np.ndarray) -> None:
-    """Make the lists of `partitions` in `state` those of `other`."""
+    """Give `partitions` in `state` the lists and leaders that they have in `other`."""
     slots = state.replicas.shape[1]
     for p in partitions:
         same = state.lead[p] == other.lead[p]

@@ -1,8 +1,8 @@
 """The whole search, from a compiled problem to logs of acceptable actions. `docs/search.md` explains it.
 
-One potential (`optimizer.problem`) guides it. Stages have the names of the field: construct and repair, improve, escape, reduce, schedule,
-finish. What differs from the plain potential is data: bands that can be reached, at the start of a round; no middle of a band in escapes;
-broken hard limits as wishes while a target is looked for.
+One potential (`optimizer.search.potential`) guides it. The stages are construct and repair, improve, escape, reduce, schedule, finish.
+Where a stage needs another potential, only data differ: ranges that can be reached, from the start of a round; no middle of a range in
+escapes; broken hard limits as wishes while a target is looked for.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Round:
-    """Actions of one round of search, on the lists of its start (broker rows, slots in published order)."""
+    """The actions of one round of search, on the replica lists at its start (broker rows, slots in published order)."""
 
     replicas: Rows
     lead: Rows
@@ -65,7 +65,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Chain:
-    """Rounds from one placement until one was empty, where they lead, and how good that is (smaller is better)."""
+    """Rounds from one placement until no further round is worth its moves, where they lead, and how good that is (smaller is better)."""
 
     rounds: list[Round]
     replicas: Rows
@@ -74,31 +74,31 @@ class Chain:
     budget: Budget
     reached: Standing
     potential: float
-    hopes: bool  # `variants.hopes` of its end
+    hopes: bool  # `variants.hopes` at its end
 
     @property
     def worth(self) -> tuple[int, int, int, int, int, float]:
-        """Smaller is better."""
+        """What chains are compared by; smaller is better."""
         return self.reached.urgent, self.reached.undone, self.reached.broken, self.reached.low, self.reached.violations, self.potential
 
     @property
     def is_perfect(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether nothing remains to be done."""
         return self.reached.undone == self.reached.low == 0
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found, and the state it leads to (the slots of its lists in no particular order)."""
+    """What a search found, and the state that it leads to (the slots of its lists in no particular order)."""
 
     rounds: list[Round]
     end: State
-    stopped: bool = False  # before it was done, because the caller's watch said so
-    left_out: LeftOut | None = None  # what gains too little (`optimizer.worth`)
+    stopped: bool = False  # ended early, because the caller's watch said stop
+    left_out: LeftOut | None = None  # parts that gain too little (`optimizer.worth`)
 
 
 class Lookout:
-    """Tells the caller's watch between phases, and keeps in mind that it said stop."""
+    """Reports to the caller's watch between stages, and remembers that it said stop."""
 
     def __init__(self, watch: Watch | None) -> None:
         self._watch = watch
@@ -112,10 +112,10 @@ class Lookout:
 def search(
     compiled: Compiled, options: PlanOptions, watch: Watch | None = None, states: States | None = None, threads: Threads | None = None
 ) -> Found:
-    """Restarts of `descend` with other seeds, from the best end so far, until one is no better and none finds an action.
+    """The rounds of `descend`, restarted with other seeds from the best end so far until one is no better and none finds an action.
 
-    Where one leaves no broker out of band there is no other; large problems get one only, and small ones more where hard limits stay
-    broken. `states`, where given, are at the placement of `compiled` with its loads; tasks beside may read them as long as they are.
+    No restart follows one that leaves nothing to be done. Large problems get one seed, small ones more if hard limits stay broken.
+    `states`, if given, stand at the placement of `compiled` with its loads; tasks of `Threads.beside` may read them while they do.
     """
     threads = threads or Threads()
     problem = compiled.problem
@@ -129,7 +129,7 @@ def search(
     rounds: list[Round] = []
     end: State | None = states.current
     lookout, aim = Lookout(watch), Aim(problem)
-    exhausted: tuple[int, Chain] | None = None  # the attempt that led here and finds nothing more
+    exhausted: tuple[int, Chain] | None = None  # the attempt that ended here, so that it finds nothing more
     for _ in range(MOST_ROUNDS):
         best: Chain | None = None
         in_vain = 0
@@ -160,14 +160,14 @@ def search(
     return Found(rounds, end, lookout.stopped)
 
 
-# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
+# wide: a target has lists and leaders, a plan has a budget and a log, and each of them has another owner
 def descend(
     compiled: Compiled, aim: Aim, states: States, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
     threads: Threads,
 ) -> Chain:  # fmt: skip
     """Rounds with one seed from the given lists, as long as each is worth its moves.
 
-    Where rounds leave nothing to be done, so that no search goes on from their end, the lists of the chain are not kept up.
+    If no search continues from their end, because nothing is left to do or to spend, the lists of the chain are not brought up to date.
     """
     budget = copied(budget)
     rounds: list[Round] = []
@@ -179,7 +179,7 @@ def descend(
         log, tried = one_round(compiled, problem, states, replicas, lead, options, spent, lookout, threads)
         after = standing_of(problem, tried)
         worth = log.used[0] > 0 and is_progress(reached, after) and _is_progress_ahead(aim, problem, states, tried, threads)
-        if log.used[1] > MANY_CHANGES:  # the record will be large
+        if log.used[1] > MANY_CHANGES:  # to free memory: the record will be large
             del tried
             states.drop(1)
         if not worth:
@@ -194,7 +194,7 @@ def descend(
         if reached.undone or reached.low:
             rows = log.partition[: log.used[1]]
             replicas, lead = replicas.copy(), lead.copy()
-            replicas[rows], lead[rows] = changes.after, changes.lead_after  # of a partition's several, the last stays
+            replicas[rows], lead[rows] = changes.after, changes.lead_after  # of several changes of a partition the last stays
             threads.settle()
             end = states.at(compiled.problem, replicas, lead, np.unique(rows))
             problem, reached = _start(aim, states)
@@ -202,19 +202,19 @@ def descend(
     return Chain(rounds, replicas, lead, end, budget, reached, potential, hopes(problem, end))
 
 
-# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
+# wide: a target has lists and leaders, a plan has a budget and a log, and each of them has another owner
 # long: the page of docs/search.md, one stage after the other
 def one_round(
     compiled: Compiled, problem: Problem, states: States, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
     lookout: Lookout, threads: Threads,
 ) -> tuple[Log, State]:  # fmt: skip
-    """One search from the given lists, at which `states` stands: its log, and the state it leads to.
+    """One search from the given lists, at which `states` stands. Returns its log and the state that it leads to.
 
-    A target is looked for by the potential alone, and its changes are put in acceptable order; and again from there, as long as that
-    leaves fewer brokers out, or broken hard limits were wishes of the target; where some stay broken, once with these above all else.
+    The search finds a target by the potential alone, then puts its changes into an acceptable order. It repeats both from there while fewer
+    brokers stay outside, or broken hard limits were wishes of the target. If some stay broken, it repeats once with these above all else.
     """
     by_potential = options.acceptance == "potential"
-    target, standing = states.spare(0), states.current  # which stays as it is until something is put in order
+    target, standing = states.spare(0), states.current  # which stays as it is: `schedule` works on a copy
     log = states.log(replicas.size + POLISH_ROOM)
 
     def schedule(most_urgent: Problem | None = None) -> int:
@@ -228,11 +228,11 @@ def one_round(
         follow(problem, target, standing, pending)
         return len(pending)
 
-    # Construct and repair: leaders, brokers that must hold nothing, racks.
+    # Construct and repair: leaders, brokers that must be emptied, racks.
     lead_leaderless(problem, target)
     leaving = to_drain(problem, standing, compiled.leading)
     repair(problem, target, leaving, options.seed)
-    if options.budgeted:  # repairs by themselves, so that the budget is spent on them first
+    if options.budgeted:  # repairs are put in order first, so that the budget is spent on them first
         schedule()
     exceeding = _placed_anyhow(problem, target, leaving, options.seed)
     broken = broken_limits(problem, target)
@@ -249,24 +249,24 @@ def one_round(
     roles, enough, marks = led_goals(problem, compiled.roles), plenty(problem, budget), states.topics_out(problem)
     begun, cut, low = int(log.used[0]), False, len(problem.broker) + 1
     firm: Problem | None = None
-    most = len(problem.broker) * len(problem.goal) + 1  # hard limits broken: fewer, for another target with wishes
+    most = len(problem.broker) * len(problem.goal) + 1  # broken hard limits: another target with wishes needs fewer
     while not is_spent(problem, budget):
         # Improve.
         if wish is not problem:
             appraise(wish, target)
         spread_topics(wish, target, options.seed, False, marks)
         balance(wish, target, options.seed, 1 if enough < FEW_MOVES * replicas.size else ROUNDS_OF_BALANCE, roles, True, threads)
-        threads.begin()  # from here on little is shared
+        threads.begin()  # the rest shares little between threads
         spread_topics(wish, target, options.seed, True, marks)
-        # Escape: destroy and repair, then swaps of all with all.
-        if replicas.size <= MOST_ESCAPED and not options.budgeted:  # a budget goes to what is easier
+        # Escape: destroy and repair, then swaps with all replicas of other brokers.
+        if replicas.size <= MOST_ESCAPED and not options.budgeted:  # a budget is spent on easier changes
             repack(wish, target, options.seed)
             if count_low(problem, target):
                 edges = without_middle(wish)
                 appraise(edges, target)
                 swap_out(edges, target, options.seed)
         appraise(problem, target)
-        if wish is firm and broken_limits(problem, target).sum() >= broken.sum():  # this target ends no broken limit: it is dropped
+        if wish is firm and broken_limits(problem, target).sum() >= broken.sum():  # this target mends no broken limit: it is dropped
             follow(problem, target, standing, differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing))
             break
         # Reduce.
@@ -289,7 +289,7 @@ def one_round(
             wish = firm = firmly(problem)
         else:
             break
-    # Finish: what single acceptable actions still reach.
+    # Finish: single actions that are acceptable now.
     if is_spent(problem, budget):
         if has_partitions(budget):
             balance(problem, target, options.seed, ROUNDS_OF_BALANCE, roles, False, threads)
@@ -297,14 +297,14 @@ def one_round(
                 repack(problem, target, options.seed, False)
             schedule()
     elif cut and log.used[0] > begun:
-        pass  # the next round has a target for what is left of the budget
+        pass  # the next round finds a target for the remaining budget
     else:
         polish(problem, standing, broker_loads(problem), budget, log, options.seed, by_potential)
     return written(log), standing
 
 
 def _is_progress_ahead(aim: Aim, problem: Problem, states: States, end: State, threads: Threads) -> bool:
-    """Whether a round that is worth its moves is so, too, by what its `end` aims at: else rounds could lead back and forth."""
+    """Whether a round is also worth its moves by the ranges that its `end` aims at. Without this, rounds could go in a circle."""
     ahead = aim.at(end)
     if ahead is problem:
         return True
@@ -321,7 +321,7 @@ def _judged(problem: Problem, state: State) -> Standing:
 
 
 def _start(aim: Aim, states: States) -> tuple[Problem, Standing]:
-    """What a round aims at from where `states` stands, and how good that placement is."""
+    """The problem that a round aims at from the placement of `states`, and how good that placement is."""
     problem = aim.at(states.current)
     if problem is not states.judged_by:
         states.appraise(problem)
@@ -331,7 +331,7 @@ def _start(aim: Aim, states: States) -> tuple[Problem, Standing]:
 
 
 def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) -> Problem | None:
-    """Place what a repair found no room for, beyond hard limits; returns the problem with these as wishes, None if nothing was placed."""
+    """Place replicas that `repair` found no room for, beyond hard limits. Returns the problem with these as wishes; None if none moved."""
     wish = mending(problem, hard_limits(problem))
     if wish is problem or not undone(problem, target):
         return None
@@ -342,5 +342,5 @@ def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) ->
 
 
 def led_goals(problem: Problem, roles: np.ndarray) -> np.ndarray:
-    """int64 [G]: goals on loads in which a leader costs another amount than a follower, which `roles` says of each column."""
+    """int64 [G]: 1 for goals on loads in which a leader costs another amount than a follower (`roles` int64 [C] is not 0), else 0."""
     return np.array([kind <= LIMIT and roles[column] > 0 for kind, column in problem.goal[:, [KIND, COLUMN]]], dtype=np.int64)

@@ -1,7 +1,7 @@
-"""From a target placement to an order of acceptable actions.
+"""Schedule: from a target placement to an order of acceptable actions.
 
-The net changes are carried out one partition at a time, most balance for its bytes first, each only when it is acceptable at its
-turn; those that are acceptable only together become one action (`bundle`). What cannot be made acceptable is left undone.
+Net changes are carried out one partition at a time, the most gain for its cost first, each only if acceptable at its turn. Changes that are
+acceptable only together become one action (`bundle`). Changes that find no turn are dropped. `search`, `careful` and `course` call it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from optimizer.threads import Threads
 
 @inner
 def key_of(problem: Problem, gain: float, repairs: int, moved: int, p: int) -> float:
-    """Order of actions: dead brokers first, then other repairs, then gain in potential for the bytes."""
+    """Rank of a change, the largest first: repairs of dead brokers, then other repairs, then gain in potential for the cost."""
     thrift = thrift_of(problem, p)
     worth = gain * (thrift * thrift) / moved if moved > 0 else gain * 10.0
     if repairs != 0:
@@ -37,25 +37,25 @@ def key_of(problem: Problem, gain: float, repairs: int, moved: int, p: int) -> f
 
 
 class Judged(NamedTuple):
-    """What is known of n pending changes."""
+    """Judgements of n pending changes, each by itself."""
 
     gain: np.ndarray  # float64 [n], fall of the potential
     repairs: np.ndarray  # int64 [n], bits
-    good: np.ndarray  # uint8 [n], 1 where the change by itself is acceptable
+    good: np.ndarray  # uint8 [n], 1 where the change repairs or lowers the potential, and is acceptable
 
 
-# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
+# wide: lists and leaders of the target, budget and log of the plan, each with another owner
 def carry_out(
     problem: Problem, state: State, budget: Budget, log: Log, turns: list[np.ndarray], to: np.ndarray, to_lead: np.ndarray,
     by_potential: bool, threads: Threads | None = None,
 ) -> int:  # fmt: skip
-    """As `sequence`, the partitions of each of `turns` before those of the next; and where repairs are left, what changes a leader and a
-    replica may do so in two steps, the leader first, which costs no move. Returns changes left of the last turn."""
+    """`sequence` for the partitions of each of `turns` in order. If repairs are left, a change of both leader and replicas may go in two
+    steps, the leadership first, which costs no move. Returns how many changes of the last turn are left."""
     left = 0
     for every in turns:
         rows = every[(state.replicas[every] != to[every]).any(axis=1) | (state.lead[every] != to_lead[every])]
         left = sequence(problem, state, budget, log, rows, to, to_lead, by_potential, threads) if len(rows) else 0
-        if (left or is_limited(budget)) and undone(problem, state):  # a change that is beyond the budget is not among those left
+        if (left or is_limited(budget)) and undone(problem, state):  # `left` does not count changes that are beyond the budget
             stays = state.replicas[rows, to_lead[rows]] == to[rows, to_lead[rows]]
             led = rows[stays & (state.lead[rows] != to_lead[rows])]
             halfway = to.copy()
@@ -66,8 +66,8 @@ def carry_out(
 
 
 def cheapest_broker_first(problem: Problem, state: State, rows: np.ndarray, to: np.ndarray, to_lead: np.ndarray) -> list[np.ndarray]:
-    """Turns of `carry_out`, the last of all `rows`: first what has to leave its broker, then what relieves a broker that misses a hard
-    goal, of one that costs little before others, so that a budget ends as many violations as it is enough for. O(changes + brokers)."""
+    """Turns for `carry_out`: urgent repairs; then, for each broker that misses a hard goal, the changes that relieve it, the cheapest such
+    broker first, so that a budget ends as many violations as possible; last, all `rows`. O(changes x such brokers)."""
     short = (state.score[:, :COST][:, problem.goal[:, HARD] == 1] < 1.0).any(axis=1)
     broken = (problem.broker[:, STATE] == BrokerState.ACTIVE) & short
     before, after, lead, at = state.replicas[rows], to[rows], state.lead[rows], np.arange(len(rows))
@@ -81,16 +81,16 @@ def cheapest_broker_first(problem: Problem, state: State, rows: np.ndarray, to: 
     return [rows[urgent], *(rows[~urgent & (source == b)] for b in dearer), rows]
 
 
-# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
+# wide: lists and leaders of the target, budget and log of the plan, each with another owner
 def sequence(
     problem: Problem, state: State, budget: Budget, log: Log, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
     by_potential: bool, threads: Threads | None = None,
 ) -> int:  # fmt: skip
-    """Carry out the net changes of partitions `pending` (int64) towards `to` int64 [P, R], `to_lead`; returns changes left.
+    """Carry out the net changes of partitions `pending` (int64) to `to` int64 [P, R], `to_lead` int64 [P]; returns how many are left.
 
-    The budget, where there is one, is spent on the most gain per byte first, and what it is not enough for is not weighed again. All
-    changes are judged once before the first, by all `threads`; from then on one comes after the other. Where many find no turn, all is
-    taken back, and those go first, each in one action with what makes up for it, while there is most to choose from.
+    A budget is spent on the most gain for its cost first; changes that it is not enough for are dropped. All `threads` judge the changes
+    once at first; then the changes follow one after the other. If many find no turn, all are taken back, and these go first, each in one
+    action with changes that compensate for it, while there are most to choose from.
     """
     threads = threads or Threads()
     count = len(pending)
@@ -108,7 +108,7 @@ def sequence(
     few = np.inf if is_limited(budget) else LATE_SHARE * count
     left = in_turn(problem, state, budget, log, pending, to, to_lead, by_potential, judged, 0, few)
     many = len(left) > few
-    take_back(problem, state, pending if many else pending[:0], before, before_lead)  # called in any case, so that a warm-up compiles it
+    take_back(problem, state, pending if many else pending[:0], before, before_lead)  # always called, so that a warm-up compiles it
     if not many:
         return len(left)
     log.used[:] = used
@@ -118,18 +118,18 @@ def sequence(
 
 
 def apart(state: State) -> State:
-    """The same placement with sums of its own: a change may be judged on it while another thread judges one of another partition."""
+    """The same placement with its own sums, so that threads can judge changes of different partitions at the same time."""
     names = ("load", "units", "stamp", "touched", "change", "action", "old", "units_before", "fresh")
     return state._replace(**{name: getattr(state, name).copy() for name in names})
 
 
-# wide: which changes, of which target, and where the verdicts go
+# wide: the changes, their target, and where the judgements go
 @kernel
 def judge_each(
     problem: Problem, state: State, first: int, last: int, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
     by_potential: bool, judged: Judged,
 ) -> None:  # fmt: skip
-    """What is known of the changes from `first` up to `last`, each by itself from where `state` stands."""
+    """Write into `judged` the judgements of the changes from `first` to below `last`, each by itself on the present `state`."""
     for i in range(first, last):
         if i + SOON < last:
             ask_for(problem, state, pending[i + SOON], to, to_lead)
@@ -142,7 +142,7 @@ def judge_each(
 
 @inner
 def judge_one(problem: Problem, state: State, by_potential: bool, judged: Judged, n: int) -> int:
-    """Judge change 0 of `state.change` by itself as the pending change `n`; returns how many brokers it touches."""
+    """Judge change 0 of `state.change` by itself, as pending change `n` of `judged`; returns how many brokers it touches."""
     verdict = evaluate(problem, state, whole(1))
     judged.gain[n], judged.repairs[n] = verdict.gain, verdict.repairs
     falls = verdict.repairs != 0 or verdict.gain > LEAST_STEP
@@ -150,18 +150,18 @@ def judge_one(problem: Problem, state: State, by_potential: bool, judged: Judged
     return whole(verdict.touched)
 
 
-# wide: a target is lists and leaders, a plan has a budget and a log, and each has another owner
-# long: one change after the other; what is known of each is kept up to date on the way
+# wide: lists and leaders of the target, budget and log of the plan, each with another owner
+# long: publishes one change after the other, and keeps the judgements up to date on the way
 @kernel
 def in_turn(
     problem: Problem, state: State, budget: Budget, log: Log, pending: np.ndarray, to: np.ndarray, to_lead: np.ndarray,
     by_potential: bool, judged: Judged, first: int, few: float,
 ) -> np.ndarray:  # fmt: skip
-    """As `sequence`, after all changes were `judged` (which is written to); the `first` of them go first, in bundles. Returns the
-    partitions that are left, int64; where these are not `few`, no bundles are looked for among them."""
+    """`sequence` after all changes were `judged` (written to). The first `first` of `pending` go first, in bundles. Returns the partitions
+    that are left, int64. If more than `few` of these find no turn by themselves, it stops without looking for bundles."""
     left, item = pending.copy(), np.arange(len(pending))
     count = len(left)
-    # Since when each item is known as judged; a broker changed last at its `seen`. What no touched broker made stale still holds.
+    # Actions before each item was judged; the last action on each broker. A judgement holds if its brokers had no later action.
     known = np.zeros(count, np.int64)
     seen = np.zeros(len(problem.broker), np.int64)
     zero, one = whole(0), whole(1)
@@ -192,14 +192,14 @@ def in_turn(
             load_change(state, zero, p, to, to_lead)
             if limited:
                 asked = asks(problem, state, budget, one)
-                if asked > 1:  # nothing that comes after it makes the budget larger
+                if asked > 1:  # later changes do not make the budget larger
                     continue
             touched = zero
             if last_change(state, p, to, to_lead, seen) > known[n]:
                 touched = judge_one(problem, state, by_potential, judged, n)
                 known[n] = log.used[0]
             waits = False
-            if asked > 0 and done > 0:  # what asks for nothing takes nothing from the others
+            if asked > 0 and done > 0:  # a change that needs no budget takes nothing from the others
                 waits = key_of(problem, judged.gain[n], judged.repairs[n], moved_slots(state, p, to), p) < -0.8 * keys[order[i]]
             if not waits and judged.good[n] == 1 and has_room(state, one) and not is_full(log, one):
                 note_change(problem, state, p, to, to_lead, seen, log.used[0] + 1)
@@ -211,7 +211,7 @@ def in_turn(
                 asking += asked
         count = kept
         if limited and budget.limits[0] != 0.0 and asking == 0 and done <= FEW_TRANSFERS * count:
-            break  # only leaderships are left, of which there are many more
+            break  # only leaderships are left, and few of them found a turn
         if done == 0:
             if count > few:
                 break
@@ -224,7 +224,7 @@ def in_turn(
 
 @inner
 def keep(left: np.ndarray, item: np.ndarray, count: int) -> int:
-    """Drop from both what is -1 in the first; returns how many are left."""
+    """Drop entries with -1 in `left` from both arrays, among the first `count`; returns how many are left."""
     kept = whole(0)
     for i in range(count):
         if left[i] >= 0:
@@ -235,7 +235,7 @@ def keep(left: np.ndarray, item: np.ndarray, count: int) -> int:
 
 @kernel
 def take_back(problem: Problem, state: State, rows: np.ndarray, before: np.ndarray, before_lead: np.ndarray) -> None:
-    """Put partitions `rows` back to `before` int64 [n, R], led by `before_lead`."""
+    """Put partitions `rows` back on `before` int64 [n, R], led by slots `before_lead` int64 [n]."""
     for i in range(len(rows)):
         commit(problem, state, rows[i], before[i], before_lead[i])
 

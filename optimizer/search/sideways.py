@@ -1,8 +1,8 @@
-"""Reduce: random local search among placements that are as good and cost no more.
+"""Reduce: a random local search among placements that are as good and cost no more.
 
-Many placements meet a target. Steps that cost nothing, or a little, lead from one to another, as another broker for a replica that moves
-anyway. Others save bytes or a move: a replica goes home, or two of one broker do, and a cheaper one of that broker goes instead, its
-*stand-in*. No broker scores lower in any goal for it, and all moves together never cost more than at first. Called by `reduce`.
+Many placements meet a target. Some steps between them cost nothing or a little: a replica that moves anyway goes to another broker. Other
+steps save bytes or a move: one replica goes home, or two replicas of one broker, and a cheaper replica of that broker goes instead, the
+*stand-in*. No step lowers a score of a broker in any goal. All moves together never cost more than at first. Called by `reduce`.
 """
 
 from __future__ import annotations
@@ -39,36 +39,36 @@ DRAWN = (HOME, ELSEWHERE, ELSEWHERE, STAND_IN, STAND_IN, STAND_IN, STAND_IN, TRA
 
 
 class Walk(NamedTuple):
-    """What steps choose from, and the step in question."""
+    """What steps choose from, and the current step."""
 
-    away: np.ndarray  # int64 [m], partition * R + slot of replicas that stand elsewhere than at first, those of one broker together
-    left: np.ndarray  # int64 [1], how many of them count; some may have come home since
-    active: np.ndarray  # int64 [b], brokers
-    random: np.ndarray  # int64 [1]
-    purse: np.ndarray  # float64 [2]: what all steps have saved so far, and the temperature; both in units of cost
-    low: np.ndarray  # float64 [W], loads that a stand-in has at least
-    high: np.ndarray  # float64 [W], and at most
-    entry: np.ndarray  # int64 [n], replicas that may be one
+    away: np.ndarray  # int64 [m], partition * R + slot of replicas that are not at home; replicas of one home broker stand together
+    left: np.ndarray  # int64 [1], how many entries of `away` count; some of them may be home by now
+    active: np.ndarray  # int64 [b], brokers that may take replicas
+    random: np.ndarray  # int64 [1], where the series of `draw` stands
+    purse: np.ndarray  # float64 [2]: what all steps saved so far, and the temperature; both in units of cost
+    low: np.ndarray  # float64 [W], least loads of a stand-in
+    high: np.ndarray  # float64 [W], its most loads
+    entry: np.ndarray  # int64 [n], candidates for a stand-in
     role: np.ndarray  # int64 [n], their roles
-    saved: np.ndarray  # float64 [n], what each saves
+    saved: np.ndarray  # float64 [n], what the step saves with each
     step: Step
 
 
 @kernel
 def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray, paid: float, seed: int) -> float:
-    """Let replicas that a target moves go home, elsewhere, or trade places with others, and their leaderships be passed on, by chance,
-    wherever no score falls and the cost of all moves does not rise. Returns by how much it fell.
+    """Make random steps that lower no score and do not raise the cost of all moves: replicas that a target moves go home, go to another
+    broker, trade places or pass their leadership on. Returns by how much the cost of all moves fell.
 
-    `home` int64 [P, R] is where replicas were; `moved` int64 are the partitions among which are all that stand elsewhere and may still be
-    changed. `paid` is what all moves cost (`cost_of_moves`), also those that may not.
+    `home` int64 [P, R] is where replicas were. `moved` int64 are partitions; among them are all that are not at home and may still change.
+    `paid` is the cost of all moves (`cost_of_moves`), including those that may not change.
 
     Notes
     -----
-    A step is O(G), with up to `STAND_INS` looks at stand-ins. First each replica that costs more than the mean is asked for one, in passes.
-    Then steps are random: `SIDEWAYS_STEPS` at most in the first pass, twice as many in each that follows. There are passes as long as one
-    saves enough (`SIDEWAYS_SHARE`, `SIDEWAYS_RATE`); none where all that stand elsewhere had to leave their brokers, so that nothing can be
-    saved. There are at most `SIDEWAYS_MOST` steps, `SIDEWAYS_ALL` for each replica that stands elsewhere, and `SIDEWAYS_FEW` in a problem
-    of up to `SIDEWAYS_SMALL` replicas: it may be planned interpreted, where a step takes far longer.
+    A step is O(G), with up to `STAND_INS` looks at stand-ins. First come passes that try a stand-in for each replica that costs more than
+    the mean. Then come random passes: at most `SIDEWAYS_STEPS` steps in the first, twice as many in each next one. Passes repeat while each
+    saves enough (`SIDEWAYS_SHARE`, `SIDEWAYS_RATE`). There is none if all moves were off brokers that are not active: nothing can be saved.
+    The limits are `SIDEWAYS_MOST` steps in all and `SIDEWAYS_ALL` for each replica that is not at home, or `SIDEWAYS_FEW` in a problem of
+    up to `SIDEWAYS_SMALL` replicas, which may run interpreted. In a last, short pass neither cost nor potential may rise.
     """
     changes = new_step(problem, home)
     loads = len(changes.linear)
@@ -100,7 +100,7 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
 
 @kernel
 def cost_of_moves(problem: Problem, state: State, home: np.ndarray) -> float:
-    """What it costs that replicas stand elsewhere than in `home` int64 [P, R]."""
+    """Cost of all replicas that are not where `home` int64 [P, R] has them, slot by slot."""
     total = 0.0
     for p in range(len(home)):
         for s in range(home.shape[1]):
@@ -111,7 +111,7 @@ def cost_of_moves(problem: Problem, state: State, home: np.ndarray) -> float:
 
 @inner
 def ask_all(problem: Problem, state: State, walk: Walk, mean: float) -> int:
-    """Ask each replica elsewhere that costs more than `mean` for a stand-in; returns how many there are."""
+    """Try a stand-in for each entry of `walk.away` that costs more than `mean`; returns how many were tried."""
     asked, slots = whole(0), state.replicas.shape[1]
     for at in range(walk.left[0] - 1, -1, -1):
         if problem.cost[walk.away[at] // slots] > mean:
@@ -122,7 +122,7 @@ def ask_all(problem: Problem, state: State, walk: Walk, mean: float) -> int:
 
 @inner
 def take_steps(problem: Problem, state: State, walk: Walk, steps: int, firm: bool) -> int:
-    """So many random steps, as long as something stands elsewhere; returns how many."""
+    """Make up to `steps` random steps, while any entry of `walk.away` counts; returns how many. `firm` as for `step`."""
     for taken in range(steps):
         if walk.left[0] == 0:
             return whole(taken)
@@ -133,7 +133,7 @@ def take_steps(problem: Problem, state: State, walk: Walk, steps: int, firm: boo
 
 @inner
 def least_saved(walk: Walk) -> float:
-    """What a step has to save, drawn for it. It may cost a little now and then (Metropolis), where what all before it saved pays for it."""
+    """The least that a step has to save, drawn at random; below 0 it may cost so much (Metropolis), but not more than all steps saved."""
     if walk.purse[1] == 0.0:
         return 0.0
     chance = (1.0 + draw(walk.random, whole(1 << 30))) / (1 << 30)
@@ -142,7 +142,7 @@ def least_saved(walk: Walk) -> float:
 
 @inner
 def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> tuple[int, float]:
-    """Note what stands elsewhere; returns how many of these replicas did not have to leave their broker, and what all of them cost."""
+    """Write replicas that are not at home into `walk.away`; returns how many of them left an active broker, and the cost of all."""
     n, free, total = 0, whole(0), 0.0
     for p in moved:
         for s in range(state.replicas.shape[1]):
@@ -161,11 +161,11 @@ def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> 
 
 @inner
 def step(problem: Problem, state: State, walk: Walk, at: int, kind: int, firm: bool) -> float:
-    """A step of that `kind` with entry `at` of those away, if it may be; where `firm`, the potential may not rise by it. Returns what it
-    saves."""
+    """Make a step of this `kind` with entry `at` of `walk.away` if it is allowed; if `firm`, the potential may not rise. Returns what the
+    step saves, 0 if it is not made."""
     slots, one = state.replicas.shape[1], walk.away[at]
     here, home = state.replicas[one // slots, one % slots], walk.step.home[one // slots, one % slots]
-    if here == home:  # it came home by another's step
+    if here == home:  # an earlier step took it home
         drop(walk, at)
         return 0.0
     if kind == LEADER:
@@ -188,7 +188,7 @@ def step(problem: Problem, state: State, walk: Walk, at: int, kind: int, firm: b
 
 @inner
 def choose(problem: Problem, state: State, walk: Walk, at: int, kind: int, least: float) -> int:
-    """The changes of a step of that `kind` with entry `at` of those away, into `walk`; returns how many, 0 if there is no such step."""
+    """Write a step of this `kind` with entry `at` of `walk.away` into `walk.step`; returns how many changes it has, 0 if there is none."""
     slots = state.replicas.shape[1]
     one = walk.away[at]
     here, home = state.replicas[one // slots, one % slots], walk.step.home[one // slots, one % slots]
@@ -219,8 +219,8 @@ def choose(problem: Problem, state: State, walk: Walk, at: int, kind: int, least
 
 @inner
 def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -> int:
-    """What may go from their home in place of the `n` replicas that go home, to where the first of them stood: of some in a row, the one
-    that saves most, `least` at least, and keeps both brokers within their windows; -1 if none does."""
+    """Entry of a replica that goes from the home of the `n` returning replicas to the broker that the first of them leaves. Of some in a
+    row it saves most, at least `least`, and keeps both brokers within their windows (`find_window`). -1 if there is none."""
     slots, home, here, saved, found = state.replicas.shape[1], walk.step.target[0], walk.step.source[0], walk.saved, whole(-1)
     paid, hosts = saved_by(problem, walk.step, n), state.hosts[home]
     if paid < least or not find_window(problem, state, walk, n):
@@ -236,7 +236,7 @@ def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -
         ahead(problem.vector[entry // slots], role)
     for i in lanes(looked):
         p = walk.entry[i] // slots
-        stays = problem.partition[p, MOVABLE] == 0  # or another replica of the partition is there
+        stays = problem.partition[p, MOVABLE] == 0  # or `here` has another replica of the partition
         for o in range(slots):
             stays = stays | (state.replicas[p, o] == here)
         value = paid + price(problem, walk.step.home, walk.entry[i], home) - price(problem, walk.step.home, walk.entry[i], here)
@@ -254,12 +254,12 @@ def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -
 
 @inner
 def find_window(problem: Problem, state: State, walk: Walk, n: int) -> bool:
-    """Least and most loads of what stands in for the `n` replicas, into `walk`; whether there may be such a replica."""
+    """Write least and most loads of a stand-in for the `n` replicas into `walk`; False if no replica can have them."""
     slots, home, here, wrong = state.replicas.shape[1], walk.step.target[0], walk.step.source[0], 0
     for k in lanes(len(walk.low)):
         c = problem.goal[walk.step.linear[k], COLUMN]
         mine, yours = state.load[home, c], state.load[here, c]
-        more, less = mine, yours  # once the replicas are home, before anything stands in for them
+        more, less = mine, yours  # with the replicas at home and no stand-in yet
         for i in range(n):
             amount = problem.vector[walk.step.entry[i] // slots, role_of(state, walk.step.entry[i]), c]
             more = more + amount
@@ -273,14 +273,14 @@ def find_window(problem: Problem, state: State, walk: Walk, n: int) -> bool:
 
 @inner
 def drop(walk: Walk, at: int) -> None:
-    """Entry `at` no longer counts."""
+    """Remove entry `at` of `walk.away`; the last entry takes its place."""
     walk.left[0] -= 1
     walk.away[at] = walk.away[walk.left[0]]
 
 
 @inner
 def weighs(problem: Problem, walk: Walk, p: int) -> bool:
-    """Whether a leader of partition `p` counts more than a follower in a goal on loads."""
+    """Whether a leader of partition `p` has another load than a follower in any goal on loads."""
     for g in walk.step.linear:
         c = problem.goal[g, COLUMN]
         if problem.vector[p, LEADING, c] != problem.vector[p, FOLLOWING, c]:
@@ -290,7 +290,7 @@ def weighs(problem: Problem, walk: Walk, p: int) -> bool:
 
 @inner
 def pass_on(problem: Problem, state: State, walk: Walk, entry: int, firm: bool) -> None:
-    """Let replica `entry` lead its partition, or another in its place where it does, if it may be, as for `step`."""
+    """Make replica `entry` the leader of its partition, or, if it leads, a random other replica; only if allowed. `firm` as for `step`."""
     slots = state.replicas.shape[1]
     p, s, lead = entry // slots, entry % slots, state.lead[entry // slots]
     if lead < 0 or problem.partition[p, MOVABLE] == 0:

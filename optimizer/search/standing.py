@@ -35,14 +35,14 @@ from optimizer.search.variants import broken_limits
 
 
 class Standing(NamedTuple):
-    """How good a placement is: repairs left, hard limits broken, eligible brokers out of some goal, goals and brokers that score low, their
-    potential.
+    """How good a placement is: open repairs, broken hard limits, brokers outside their target ranges, low scores, and potential.
 
-    `potential` float64 [n] by broker, with hard goals at full weight and without what only prefers the middle of a band; `hard` is the
-    part of hard goals on loads.
+    `potential` float64 [n] is the potential of each active broker, with hard goals at full weight and without the terms that prefer the
+    middle of a range; `hard` float64 [n] is the part of hard goals on loads in it.
 
-    Urgent repairs are replicas and leaderships on dead and draining brokers, replicas on brokers of other sets, and missing leaders.
-    `undone` counts these, and replicas in crowded racks. `broken` counts brokers beyond each hard limit.
+    `urgent` counts replicas and leaderships on dead and draining brokers, replicas on brokers of other sets, and missing leaders.
+    `undone` adds replicas in over-full racks. `broken` counts active brokers beyond each hard limit. `low` counts active brokers outside a
+    target range. `violations` counts scores below 1, each of an active broker in a goal.
     """
 
     urgent: int
@@ -55,7 +55,7 @@ class Standing(NamedTuple):
 
 
 def urgent(problem: Problem, state: State) -> int:
-    """`Standing.urgent`."""
+    """`Standing.urgent` of the placement."""
     states = problem.broker[:, STATE]
     leaving = np.flatnonzero((states == BrokerState.DEAD) | (states == BrokerState.DRAINING))
     led = sum(int(np.count_nonzero(state.mark[b, : state.hosts[b]] & LED)) for b in leaving.tolist())
@@ -63,7 +63,7 @@ def urgent(problem: Problem, state: State) -> int:
 
 
 def undone(problem: Problem, state: State) -> int:
-    """`Standing.undone`."""
+    """`Standing.undone` of the placement."""
     return urgent(problem, state) + int(state.units[RACKS].sum())
 
 
@@ -78,7 +78,7 @@ def standing_of(problem: Problem, state: State) -> Standing:
 
 @kernel
 def sum_potential(problem: Problem, state: State, rows: np.ndarray, potential: np.ndarray, hard: np.ndarray) -> None:
-    """`Standing.potential` and `Standing.hard` of brokers `rows`."""
+    """Write `Standing.potential` and `Standing.hard` of brokers `rows`; `hard` has to be 0 before."""
     for i in range(len(rows)):
         b = rows[i]
         potential[i] = state.score[b, COST]
@@ -94,7 +94,7 @@ def sum_potential(problem: Problem, state: State, rows: np.ndarray, potential: n
 
 
 def count_low(problem: Problem, state: State) -> int:
-    """Eligible brokers out of some goal."""
+    """How many active brokers are outside the target range of some goal (`is_out`)."""
     low = state.score[:, :COST] < 1.0
     rows = np.flatnonzero(low.any(axis=1) & (problem.broker[:, STATE] == BrokerState.ACTIVE))
     linear = np.flatnonzero(problem.goal[:, KIND] <= LIMIT)
@@ -105,7 +105,7 @@ def count_low(problem: Problem, state: State) -> int:
 
 
 def same_rack_only(problem: Problem, state: State) -> int:
-    """1 where every rack holds exactly its share of every partition, so that a replica can never leave its rack."""
+    """1 if every rack holds exactly its share of every partition, so that no replica may leave its rack; else 0."""
     racks = len(np.unique(problem.broker[problem.broker[:, STATE] == BrokerState.ACTIVE, RACK_OF]))
     if problem.setting[RACK_GOAL] != HARD_RACK or problem.setting[SETS] or not racks or any_differs(problem.partition[:, RF], racks):
         return 0
@@ -113,10 +113,10 @@ def same_rack_only(problem: Problem, state: State) -> int:
 
 
 def is_progress(before: Standing, after: Standing) -> bool:
-    """Whether a round is worth its moves: it repairs, the urgent first, ends broken hard limits, or brings brokers into band, or those that
-    it changes clearly nearer to it.
+    """Whether a round is worth its moves: it repairs, ends broken hard limits, leaves fewer or no brokers outside, or lowers the potential.
 
-    Hard limits that cannot be met weigh so much that they would hide the rest; so they are left out once.
+    Repairs count first, urgent ones before others. The potential is that of the brokers that change, with hard goals on loads or without:
+    hard limits that cannot be met weigh so much that they would hide the rest.
     """
     if (after.urgent, after.undone, after.broken) < (before.urgent, before.undone, before.broken) or not after.low:
         return True

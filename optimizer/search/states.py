@@ -1,8 +1,8 @@
-"""The states of a search, brought back to a placement instead of built anew.
+"""The states of a search, moved to another placement instead of built again.
 
-A search changes few of a million replicas. `States` has a state where a round begins and two to work on, and brings them elsewhere by
-undoing and redoing only what differs: partitions that were committed, as the states remember, and those that the caller names. What
-comes out is what `build_state` gives there, bit for bit.
+A search changes few of a million replicas. `States` has a state at the start of a round and two to work on. It moves them to another
+placement by undoing and redoing only what differs: partitions that were committed, which the states remember, and partitions that the
+caller names. The result is what `build_state` gives there, bit for bit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rows = np.ndarray
 
 
 class States:
-    """See the module.
+    """The states of a search, as the module says.
 
     Notes
     -----
@@ -30,51 +30,51 @@ class States:
 
     def __init__(self, problem: Problem, replicas: Rows, lead: Rows) -> None:
         self._current = build_state(problem, replicas, lead)
-        self._judged_by = problem  # whose scores and potentials the first state has
+        self._judged_by = problem  # whose scores and potentials `_current` has
         self._spare: dict[int, State] = {}
         self._behind = [_Behind(len(problem.broker)) for _ in range(2)]
         self._replicas, self._lead = replicas, lead
         self._log = empty_log(replicas.shape[1] if replicas.ndim == 2 else 1, 0)
-        self._marks: np.ndarray | None = None  # of topics, where partitions `_unmarked` were elsewhere
+        self._marks: np.ndarray | None = None  # of topics, before partitions `_unmarked` moved
         self._unmarked: list[Rows] = []
-        self._away: list[Rows] = []  # partitions among which are all that are not where `start` put them
+        self._away: list[Rows] = []  # partitions; among them are all that left the placement of the last `start`
 
     @property
     def current(self) -> State:
-        """The state of the last `at` or `start`; for reading."""
+        """The state at the placement of the last `at` or `start`; callers only read it."""
         return self._current
 
     @property
     def judged_by(self) -> Problem:
-        """The problem of which `current` has the scores and potentials."""
+        """The problem whose scores and potentials `current` has."""
         return self._judged_by
 
     @property
     def nbytes(self) -> int:
-        """Memory of the states; `home` is the caller's."""
+        """Bytes of memory of the states, without `home`, which is the caller's."""
         states = (self._current, *self._spare.values())
         return sum(column.nbytes for state in states for name, column in state._asdict().items() if name != "home")
 
     def hosted_by(self, brokers: np.ndarray, replicas: Rows) -> Rows:
-        """int64 partitions, ascending, among which are all with a replica on one of `brokers` (bool [B]) in `replicas` int64 [P, R],
-        where the last `start` put them."""
+        """int64 partitions, ascending; among them are all with a replica on one of `brokers` (bool [B]) in `replicas` int64 [P, R], the
+        placement of the last `start`."""
         current, away = self._current, _joined(self._away)
         at = np.append(brokers, False)
         held = [current.hosted[b, : current.hosts[b]].astype(np.int64) // replicas.shape[1] for b in np.flatnonzero(brokers)]
         return _joined([*held, away[at[replicas[away]].any(axis=1)]])
 
     def start(self, problem: Problem, replicas: Rows, lead: Rows, moved: Rows) -> State:
-        """As `at`, where `moved` are partitions that are not where the last `start` was."""
+        """As `at`, for a new start; `moved` int64 are partitions, among them all that differ from the placement of the last `start`."""
         current = self.at(problem, replicas, lead, _joined([*self._away, moved]))
         self._away = []
         return current
 
     def at(self, problem: Problem, replicas: Rows, lead: Rows, moved: Rows | None = None) -> State:
-        """The state that `build_state` gives for this placement; for reading.
+        """The state that `build_state` gives for this placement; callers only read it.
 
-        `replicas` int64 [P, R] and `lead` int64 [P] are kept as they are. `moved` int64 are partitions among which are all that stand
-        elsewhere since the last call; found out where not given. `problem` may be another one, but with the same loads, racks and
-        replication factors of partitions as the last.
+        `replicas` int64 [P, R] and `lead` int64 [P] are kept, not copied. `moved` int64 are partitions; among them are all that differ
+        from the last call. If it is not given, they are found by comparison. `problem` may be another one, with the same loads, racks
+        and replication factors of partitions as the last.
         """
         if moved is None:
             same = replicas is self._replicas and lead is self._lead
@@ -107,7 +107,7 @@ class States:
         return self._current
 
     def spare(self, which: int) -> State:
-        """State 0 or 1 to work on, which begins as that of `at`."""
+        """State 0 or 1 to work on, equal to `current` at first."""
         if which not in self._spare:
             self._spare[which] = copy_state(self._current)
             self._behind[which] = _Behind(len(self._current.hosts))
@@ -125,7 +125,7 @@ class States:
         return state
 
     def topics_out(self, problem: Problem) -> np.ndarray:
-        """uint8 [K, T]: 1 where somebody is outside the band of a topic in `current`; for reading, until the next `at` or `start`."""
+        """uint8 [K, T]: 1 if a broker is outside the target range of a topic in `current`; to read until the next `at` or `start`."""
         moved, self._unmarked = self._unmarked, []
         if not len(problem.topic_goal):
             return all_marked(problem)
@@ -138,19 +138,19 @@ class States:
         return self._marks
 
     def log(self, room: int) -> Log:
-        """An empty log with room for so many changes; the same every time, so what is to stay has to be copied."""
+        """An empty log with room for `room` changes. Each call returns the same log, so a caller copies what is to stay."""
         if len(self._log.partition) <= room:
             self._log = empty_log(self._log.replicas.shape[1], room)
         self._log.used[:] = 0
         return self._log
 
     def drop(self, which: int) -> None:
-        """Free state `which` of `spare`, until it is asked for again."""
+        """Free the memory of state `which` of `spare`, until it is asked for again."""
         self._spare.pop(which, None)
 
     def reload(self, problem: Problem, rows: Rows, before: np.ndarray | None) -> np.ndarray:
         """Loads of brokers, float64 [B, C], under a `problem` in which partitions `rows` have other vectors than `before`
-        float64 [n, 2, C] (None: all may). `appraise` has to follow."""
+        float64 [n, 2, C] (None: all vectors may differ). `appraise` has to follow."""
         state = self._current
         if before is not None:
             reweigh(problem, state, rows, before)
@@ -160,19 +160,19 @@ class States:
         return state.load
 
     def recount(self, problem: Problem) -> None:
-        """Count misplaced replicas by topic anew, under a `problem` that judges otherwise of topics. `appraise` has to follow."""
+        """Count misplaced replicas by topic again, under a `problem` that judges topics differently. `appraise` has to follow."""
         count_all_topics(problem, self._current)
         self._marks = None
 
     def appraise(self, problem: Problem) -> None:
-        """Make scores and potentials those of another `problem` with the same loads."""
+        """Set scores and potentials to those of another `problem` with the same loads."""
         appraise(problem, self._current)
         self._judged_by = problem
 
 
 class _Behind:
-    """In what a spare state is not as the state where a round begins, beside what was done to it: bool [B] brokers whose lists
-    differ, and partitions that stand elsewhere."""
+    """How a spare state differs from the state at the start of the round, apart from commits to the spare state: bool [B] brokers whose
+    lists differ, and partitions that differ."""
 
     def __init__(self, brokers: int) -> None:
         self.lists = np.zeros(brokers, np.bool_)
@@ -182,7 +182,7 @@ class _Behind:
 def differing(one: Rows, one_lead: Rows, other: Rows, other_lead: Rows, *states: State) -> Rows:
     """int64 partitions whose lists or leaders differ, ascending.
 
-    Where `states` are given, all differences come from commits to them since they were built or brought elsewhere.
+    If `states` are given, all differences come from commits to them since they were built or moved to another placement.
     """
     if states and all(state.trail[0] < len(state.trail) for state in states):
         rows = np.sort(np.concatenate([state.trail[1 : 1 + state.trail[0]] for state in states]))
@@ -194,7 +194,7 @@ def differing(one: Rows, one_lead: Rows, other: Rows, other_lead: Rows, *states:
 
 
 def _joined(rows: list[Rows]) -> Rows:
-    """int64, ascending, each once."""
+    """int64: all entries of `rows`, ascending, each once."""
     return np.unique(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
 
 

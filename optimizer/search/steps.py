@@ -1,6 +1,6 @@
-"""A step of the random search: which replicas it moves, whether it may be, what it saves.
+"""One step of the random search: the replicas that it moves, whether it is allowed, and what it saves.
 
-Called by `sideways`, which chooses the steps.
+Called by `sideways`, which chooses the steps, and by `reduce`, which sends replicas home.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from optimizer.search.state import COST, State
 
 
 class Step(NamedTuple):
-    """Up to n = 3 changes, and the brokers that they touch; and what is the same for all steps."""
+    """Up to n = 3 changes and the brokers that they touch; and data that is the same for all steps."""
 
     home: np.ndarray  # int64 [P, R], where replicas were
     linear: np.ndarray  # int64 [W], goals on loads
-    ends: np.ndarray  # float64 [B, W, 2], the least and the most load with the full score in each (`full_score`)
+    ends: np.ndarray  # float64 [B, W, 2], least and most load with the full score in each goal (`full_score`)
     entry: np.ndarray  # int64 [n], partition * R + slot of replicas that move
     source: np.ndarray  # int64 [n], brokers that they leave
-    target: np.ndarray  # int64 [n], brokers where they go
-    brokers: np.ndarray  # int64 [n], all of these
-    before: np.ndarray  # float64 [n, G], their scores
+    target: np.ndarray  # int64 [n], brokers that they go to
+    brokers: np.ndarray  # int64 [n], all brokers of the step (`fits`)
+    before: np.ndarray  # float64 [n, G], scores of these before the step
 
 
 @inner
 def new_step(problem: Problem, home: np.ndarray) -> Step:
-    """No changes yet."""
+    """A step without changes."""
     linear = linear_goals(problem)
     ends = np.zeros((len(problem.broker), len(linear), 2))
     for b in range(len(problem.broker)):
@@ -46,14 +46,14 @@ def new_step(problem: Problem, home: np.ndarray) -> Step:
 
 @inner
 def add(state: State, step: Step, i: int, entry: int, target: int) -> None:
-    """Replica `entry` goes to broker `target`, as change `i` of the step."""
+    """Set change `i` of the step: replica `entry` goes to broker `target`."""
     slots = state.replicas.shape[1]
     step.entry[i], step.source[i], step.target[i] = entry, state.replicas[entry // slots, entry % slots], target
 
 
 @inner
 def saved_by(problem: Problem, step: Step, n: int) -> float:
-    """What the `n` changes of a step save."""
+    """Cost that the `n` changes of a step save; below 0 if they cost more."""
     saved = 0.0
     for i in range(n):
         saved += price(problem, step.home, step.entry[i], step.source[i]) - price(problem, step.home, step.entry[i], step.target[i])
@@ -62,8 +62,8 @@ def saved_by(problem: Problem, step: Step, n: int) -> float:
 
 @inner
 def may_be(problem: Problem, state: State, step: Step, n: int) -> bool:
-    """Whether each of the `n` changes of a step is allowed by itself. They are of different partitions, and of different topics where goals
-    on topics count what comes to a broker."""
+    """Whether each of the `n` changes of a step is allowed by itself. Also False if two of them are of one partition or, with goals on
+    topics, if two replicas of one topic go to one broker."""
     slots, topics = state.replicas.shape[1], len(problem.topic_goal)
     for i in range(n):
         p, target = step.entry[i] // slots, step.target[i]
@@ -81,12 +81,12 @@ def may_be(problem: Problem, state: State, step: Step, n: int) -> bool:
 
 @inner
 def may_take(problem: Problem, state: State, entry: int, b: int) -> bool:
-    """Whether replica `entry` may go to broker `b` by racks, lists and goals on topics."""
+    """Whether replica `entry` may go to broker `b` by replica lists, broker sets, racks and goals on topics; loads are not looked at."""
     p, s = entry // state.replicas.shape[1], entry % state.replicas.shape[1]
     if not may_swap(problem, state, p, s, b) or state.hosts[b] + 1 >= state.hosted.shape[1]:
         return False
     if problem.setting[RACK_GOAL] == SOFT_RACK and problem.broker[b, RACK_OF] != problem.broker[state.replicas[p, s], RACK_OF]:
-        return False  # other brokers share in what a change of racks does
+        return False  # a change of racks could also change the scores of other brokers
     if len(problem.topic_goal) == 0:
         return True
     write_row(state, p, s, b)
@@ -95,13 +95,13 @@ def may_take(problem: Problem, state: State, entry: int, b: int) -> bool:
 
 @inner
 def count_brokers(step: Step, n: int) -> int:
-    """How many brokers a step of `n` changes touches."""
+    """Number of brokers that a step of `n` changes touches: 2 or 3."""
     return whole(3 if n == 3 and step.source[1] != step.source[0] else 2)
 
 
 @inner
 def fits(problem: Problem, state: State, step: Step, n: int) -> bool:
-    """Whether no broker scores lower in goals on loads after the `n` changes of a step; notes which brokers they touch."""
+    """Whether no broker scores lower in goals on loads after the `n` changes of a step; sets `step.brokers` to those that they touch."""
     slots = state.replicas.shape[1]
     step.brokers[0], step.brokers[1], step.brokers[2] = step.source[0], step.target[0], step.source[1]
     for b in step.brokers[: count_brokers(step, n)]:
@@ -119,7 +119,7 @@ def fits(problem: Problem, state: State, step: Step, n: int) -> bool:
 
 @inner
 def done(problem: Problem, state: State, step: Step, n: int, firm: bool) -> bool:
-    """Make the `n` changes of a step, unless a broker scores lower then, or, where `firm`, the potential rises."""
+    """Make the `n` changes of a step; False, and none is made, if a broker would score lower or, if `firm`, the potential would rise."""
     brokers, potential, after = count_brokers(step, n), 0.0, 0.0
     for i in range(brokers):
         for g in range(step.before.shape[1]):
@@ -138,7 +138,7 @@ def done(problem: Problem, state: State, step: Step, n: int, firm: bool) -> bool
 
 @inner
 def hand_on(problem: Problem, state: State, p: int, follower: int, firm: bool) -> bool:
-    """Let slot `follower` lead partition `p`, unless a broker scores lower then, or, where `firm`, the potential rises. Whether it does."""
+    """Make slot `follower` lead `p`; False, without a change, if a broker would score lower or, if `firm`, the potential would rise."""
     lead = state.lead[p]
     there, here = state.replicas[p, follower], state.replicas[p, lead]
     if not keeps_scores(problem, state, there, p, whole(LEADING), p, whole(FOLLOWING)):

@@ -1,8 +1,8 @@
-"""Swaps of one replica against another between two brokers; judged by the potential alone.
+"""Swaps: two replicas trade brokers. Judges by the potential alone.
 
-`swap_with`, called by `balance`, weighs the replicas of two brokers that do best alone. Where some partitions are as large as a band, a
-broker needs a large one for another large one, or many small swaps that each do little harm elsewhere: `swap_out`, an escape, looks for
-those among all replicas, until none helps. Called by `search` on a target.
+`swap_with`, called by `balance`, compares those replicas of two brokers that gain most by themselves. If some partitions are as large as
+a target range, a broker needs a large replica for another large one, or many small swaps that each do little harm elsewhere. `swap_out`,
+an escape that `search` calls on a target, looks for those among all replicas, until none helps.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from optimizer.search.vector_cache import VectorCache, new_cache
 
 
 class Side(NamedTuple):
-    """Some replicas of one of two brokers; n of them at most."""
+    """Up to n replicas of one of the two brokers of a swap. C columns."""
 
-    at: np.ndarray  # int64 [2], the broker, and how many there are
-    place: np.ndarray  # int64 [n], where they stand in its list
+    at: np.ndarray  # int64 [2], broker row, and how many replicas the side has
+    place: np.ndarray  # int64 [n], index of each in the list of the broker
     entry: np.ndarray  # int64 [n], partition * R + slot
-    vector: np.ndarray  # float64 [C + 1, n], loads, and the factor on what is gained by moving it
-    burden: np.ndarray  # float64 [n], what topic goals lose when it goes to the other broker; nothing where there are none
-    gain: np.ndarray  # float64 [n], room
-    factor: np.ndarray  # float64, of each place of the broker's list: what a gain counts with
+    vector: np.ndarray  # float64 [C + 1, n], loads; last row: factor on the gain of moving it, 0 if it may not move
+    burden: np.ndarray  # float64 [n], rise of the potential in topic goals if it goes to the other broker; empty without such goals
+    gain: np.ndarray  # float64 [n], scratch
+    factor: np.ndarray  # float64, for each place of the broker's list: factor on the gain of moving that replica (`gather`)
 
 
 @inner
 def new_side(problem: Problem, most: int, factor: np.ndarray) -> Side:
-    """An empty one with room for `most` replicas; `factor` float64 is room for what `gather` says of all that a broker holds."""
+    """An empty side with room for `most` replicas. `gather` fills `factor` float64, which has room for all replicas of a broker."""
     return Side(
         np.zeros(2, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros((problem.vector.shape[2] + 1, most)),
         np.zeros(most if len(problem.topic_goal) > 0 else 0), np.zeros(most), factor,
@@ -58,7 +58,7 @@ def new_side(problem: Problem, most: int, factor: np.ndarray) -> Side:
 
 @inner
 def note(problem: Problem, state: State, cache: VectorCache, side: Side, other: int) -> None:
-    """What is to be known of the replicas at the places of a side for swaps with broker `other`."""
+    """Fill in the entries, vectors and burdens of the replicas at `side.place`, for swaps with broker `other`."""
     b, slots = side.at[0], state.replicas.shape[1]
     take(cache.vector[b], side.factor, side.place, side.at[1], side.vector)
     for i in range(side.at[1]):
@@ -70,7 +70,7 @@ def note(problem: Problem, state: State, cache: VectorCache, side: Side, other: 
 
 @inner
 def swap_with(problem: Problem, state: State, cache: VectorCache, watched: np.ndarray, mine: Side, theirs: Side, room: Room) -> int:
-    """The best swap between the brokers of two sides among their most promising replicas; returns 1 if one was made."""
+    """Make the best swap of the most promising replicas between the brokers of two sides; returns 1 if there is one, else 0."""
     shortlist(problem, state, cache, watched, mine, theirs.at[0], room)
     shortlist(problem, state, cache, watched, theirs, mine.at[0], room)
     i, j, _ = best_swap(problem, state, watched, mine, theirs, LEAST_GAIN, True)
@@ -81,7 +81,7 @@ def swap_with(problem: Problem, state: State, cache: VectorCache, watched: np.nd
 
 @inner
 def shortlist(problem: Problem, state: State, cache: VectorCache, watched: np.ndarray, side: Side, other: int, room: Room) -> None:
-    """The replicas of a broker that do best (or least harm) on broker `other` become its side."""
+    """Fill a side with the replicas of its broker that gain most, or do least harm, by going to broker `other`."""
     b, gains = side.at[0], room.gains
     n = gather(problem, state, cache, b, False, side.factor)
     scan(problem, state, watched, b, other, n, cache.vector[b], gains)
@@ -95,8 +95,8 @@ def shortlist(problem: Problem, state: State, cache: VectorCache, watched: np.nd
 def best_swap(
     problem: Problem, state: State, watched: np.ndarray, mine: Side, theirs: Side, floor: float, thrifty: bool
 ) -> tuple[int, int, float]:
-    """Which replicas of two sides best trade places, -1 where no gain is above `floor`, and the gain; where `thrifty`, the gain for
-    what the moves cost counts."""
+    """Indices of the replicas of two sides that best trade brokers (-1 if no gain is above `floor`), and the gain. If `thrifty`, the gain
+    is multiplied by the smaller of the two factors, so that the cost counts."""
     slots, v, u, gains, last = state.replicas.shape[1], mine.at[0], theirs.at[0], theirs.gain, len(mine.vector) - 1
     best_i, best_j, most = whole(-1), whole(-1), 0.0 if thrifty else floor
     for i in range(mine.at[1] if state.hosts[u] < state.hosted.shape[1] else 0):
@@ -106,7 +106,7 @@ def best_swap(
         swap_gains(problem, state, watched, v, u, mine.vector[:, i], theirs)
         for j in range(theirs.at[1]):
             gain = gains[j]
-            if gain <= floor or theirs.vector[last, j] == 0.0:  # most end here
+            if gain <= floor or theirs.vector[last, j] == 0.0:  # most pairs end here
                 continue
             q = theirs.entry[j] // slots
             if len(mine.burden) > 0 and problem.topic[p] != problem.topic[q]:
@@ -121,7 +121,7 @@ def best_swap(
 
 @inner
 def swap_gains(problem: Problem, state: State, watched: np.ndarray, v: int, u: int, x: np.ndarray, theirs: Side) -> None:
-    """Gain in potential when loads `x` float64 [C] go from `v` to `u` and those of each of `theirs` from `u` to `v`, into `theirs.gain`."""
+    """Write into `theirs.gain` the gain in potential if loads `x` float64 [C or more] go from `v` to `u`, and each of `theirs` to `v`."""
     n, gains = theirs.at[1], theirs.gain
     for j in lanes(n):
         gains[j] = 0.0
@@ -141,7 +141,7 @@ def swap_gains(problem: Problem, state: State, watched: np.ndarray, v: int, u: i
 
 @inner
 def make_swap(problem: Problem, state: State, mine: Side, i: int, theirs: Side, j: int) -> None:
-    """Commit that replica `i` of one side and replica `j` of the other change brokers."""
+    """Commit the swap of replica `i` of one side and replica `j` of the other."""
     slots = state.replicas.shape[1]
     for entry, target in ((mine.entry[i], theirs.at[0]), (theirs.entry[j], mine.at[0])):
         relocate(problem, state, entry // slots, entry % slots, target, state.lead[entry // slots])
@@ -149,11 +149,11 @@ def make_swap(problem: Problem, state: State, mine: Side, i: int, theirs: Side, 
 
 @kernel
 def swap_out(problem: Problem, state: State, seed: int) -> int:
-    """Swaps between brokers that are out of a band on loads and others, the worst first, as long as the potential falls. Returns how many.
+    """Swap replicas of brokers outside a target range on loads, the worst first, with those of other brokers. Returns how many swaps.
 
     Notes
     -----
-    O(`SWAP_LOOKS_EACH` G) for each replica, at most.
+    Passes go on as long as fewer brokers are outside, or badness falls (`SWAP_FALL`). O(`SWAP_LOOKS_EACH` G) for each replica, at most.
     """
     brokers, eligible, watched = len(problem.broker), active_brokers(problem), watched_goals(problem, state)
     most, looks, swaps = SWAP_LOOKS_EACH * state.replicas.size, np.zeros(2, np.int64), 0
@@ -189,9 +189,9 @@ def swap_one(
     problem: Problem, state: State, cache: VectorCache, watched: np.ndarray, mine: Side, theirs: Side, eligible: np.ndarray,
     looks: np.ndarray,
 ) -> bool:
-    """Make the best swap of a sample of the replicas of a broker against all of some partners at random; whether there was one.
+    """Make the best swap of a sample of a broker's replicas with all replicas of random partners. Returns whether there was a swap.
 
-    `looks` int64 [2] counts the pairs of replicas seen, and draws.
+    `looks` int64 [2]: how many pairs of replicas were compared, and the state of the random numbers (`draw`).
     """
     v, bad = mine.at[0], badness(problem, state, mine.at[0], True)
     best, partner, giving, getting = max(LEAST_STEP, SWAP_SHARE * bad), whole(-1), whole(-1), whole(-1)

@@ -1,4 +1,4 @@
-"""Replicas and leaders of a topic on a broker, and how many of them are outside its band."""
+"""How many replicas or leaders of a topic a broker holds, and how many of them are outside its range (*misplaced*)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optimizer.search.state import State
 
 @inner
 def count_topics(problem: Problem, state: State, k: int) -> None:
-    """Counts of the counted topics, and units of all brokers, of topic goal `k`. O(P R), and O(B) for a topic that all must hold."""
+    """Compute counts of counted topics and units of brokers in topic goal `k`. O(P R), and O(B) for each topic that all brokers need."""
     brokers = len(state.hosts)
     count, holders = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
     most = largest_share(problem, k)
@@ -37,7 +37,7 @@ def count_topics(problem: Problem, state: State, k: int) -> None:
 
 @inner
 def tally(problem: Problem, state: State, k: int, t: int, count: np.ndarray, holders: np.ndarray) -> int:
-    """Replicas (or leaders) of topic `t` by broker into `count` int64 [B], which is 0, and who has some into `holders`; how many."""
+    """Count replicas (or leaders) of topic `t` in `count` int64 [B], 0 before, and list their brokers in `holders`; returns how many."""
     found = whole(0)
     for p in range(problem.topic_first[t], problem.topic_first[t + 1]):
         for s in range(state.replicas.shape[1]):
@@ -52,7 +52,7 @@ def tally(problem: Problem, state: State, k: int, t: int, count: np.ndarray, hol
 
 @inner
 def largest_share(problem: Problem, k: int) -> float:
-    """The largest part of a topic that a broker should have, in the units of `topic_share`."""
+    """The largest `topic_share` of a broker in topic goal `k`."""
     most = 0.0
     for b in range(len(problem.broker)):
         most = max(most, problem.topic_share[k, b])
@@ -61,13 +61,13 @@ def largest_share(problem: Problem, k: int) -> float:
 
 @inner
 def wanted_by_all(problem: Problem, k: int, t: int, most: float) -> bool:
-    """Whether a broker of share `most`, the largest, misses topic `t` when it holds none of it."""
+    """Whether a broker with the largest share, `most`, is outside its range when it holds nothing of topic `t`."""
     return fewest(problem, k, problem.topic_total[k, t] * most / problem.topic_share[k, shared_among(problem, t)]) >= 1
 
 
 @inner
 def topic_holds(problem: Problem, state: State, k: int, t: int, b: int) -> int:
-    """Replicas (or leaders) of topic `t` on broker `b`, as topic goal `k` counts them."""
+    """How many replicas (or leaders) of topic `t` are on broker `b`, as topic goal `k` counts them. O(1) for counted topics."""
     column = problem.topic_counted[t]
     if column >= 0:
         return int(state.topic_count[column, b, k])
@@ -81,7 +81,7 @@ def topic_holds(problem: Problem, state: State, k: int, t: int, b: int) -> int:
 
 @part
 def topic_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) -> float:
-    """By how much the misplaced replicas (or leaders) of broker `b` rise with `by` more of topic `t`; 0 where it is not judged."""
+    """By how many the misplaced replicas (or leaders) of broker `b` rise with `by` more of topic `t`; 0 unless the broker is active."""
     if problem.broker[b, STATE] != 0:
         return 0.0
     count = topic_holds(problem, state, k, t, b)
@@ -91,7 +91,7 @@ def topic_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) 
 
 @inner
 def topic_level(problem: Problem, k: int, t: int, b: int) -> float:
-    """Replicas (or leaders) of topic `t` that broker `b` should have; in this order of operations, which decides edges."""
+    """How many replicas (or leaders) of topic `t` broker `b` should have. The order of operations decides edge cases: keep it."""
     if problem.topic_set[t] != ANYWHERE and problem.topic_set[t] != problem.broker[b, SET_OF]:
         return 0.0
     return float(problem.topic_total[k, t] * problem.topic_share[k, b] / problem.topic_share[k, shared_among(problem, t)])
@@ -99,24 +99,23 @@ def topic_level(problem: Problem, k: int, t: int, b: int) -> float:
 
 @inner
 def shared_among(problem: Problem, t: int) -> int:
-    """The column of `topic_share` that is of all brokers which may host topic `t`."""
+    """The column of `topic_share` with the total of all brokers that may host topic `t`."""
     return int(problem.topic_set[t] + len(problem.broker) if problem.topic_set[t] != ANYWHERE else problem.topic_share.shape[1] - 1)
 
 
 @inner
 def topic_band(problem: Problem, k: int, t: int, b: int) -> tuple[int, int]:
-    """The fewest and the most replicas (or leaders) of topic `t` with which broker `b` scores 1; the fewest may be below 0, the most
-    `ANY_NUMBER`."""
+    """The fewest (may be below 0) and the most (may be `ANY_NUMBER`) replicas (or leaders) of topic `t` with which broker `b` scores 1."""
     mean, row = topic_level(problem, k, t, b), problem.topic_goal[k, TOPIC_ROW]
     bound, gap = problem.force[row, TOPIC_BOUND], int(problem.force[row, TOPIC_GAP])
-    down = 1.0 - TOLERANCE  # of products: 50 x 1.1 is 55, not a little more
+    down = 1.0 - TOLERANCE  # against roundings of products: 50 x 1.1 is 55, not a little more
     high = max(math.ceil(mean * (1.0 + bound) * down), math.ceil(mean * down) + gap)
     return fewest(problem, k, mean), high if problem.topic_goal[k, LEVELS] == 1 else ANY_NUMBER
 
 
 @inner
 def fewest(problem: Problem, k: int, mean: float) -> int:
-    """The fewest replicas (or leaders) of a topic with which a broker scores 1 that should have `mean` of them; may be below 0."""
+    """The fewest replicas (or leaders) of a topic with which a broker scores 1 if it should have `mean` of them; may be below 0."""
     row = problem.topic_goal[k, TOPIC_ROW]
     bound, gap = problem.force[row, TOPIC_BOUND], int(problem.force[row, TOPIC_GAP])
     up = 1.0 + TOLERANCE
@@ -125,16 +124,16 @@ def fewest(problem: Problem, k: int, mean: float) -> int:
 
 @inner
 def outside(problem: Problem, k: int, t: int, b: int, count: int) -> float:
-    """Replicas (or leaders) of topic `t` on broker `b` beyond its band."""
+    """By how many replicas (or leaders) of topic `t` a broker `b` that holds `count` is outside its range."""
     low, high = topic_band(problem, k, t, b)
     return float(max(low - count, 0, count - high))
 
 
 @inner
 def recount(problem: Problem, state: State, k: int, p: int, replicas: np.ndarray, lead: int, counts: bool) -> None:
-    """Units, and `counts`, of topic goal `k` for partition `p`, which still stands where it did, at `replicas` led by `lead`.
+    """Update units (and counts, if `counts`) of topic goal `k` for partition `p` on `replicas` led by `lead`, before it is placed there.
 
-    One partition's change meets each count only once, so units come out the same without counts.
+    The change of one partition affects each count only once, so units are right even if counts stay as they were.
     """
     slots = state.replicas.shape[1]
     if problem.topic_goal[k, COUNTS_LEADERS] == 1:
@@ -164,7 +163,7 @@ def recount(problem: Problem, state: State, k: int, p: int, replicas: np.ndarray
 
 @part
 def count_one(problem: Problem, state: State, k: int, p: int, b: int, by: int, counts: bool) -> None:
-    """One replica (or leader) of the partition's topic more or less on broker `b`; see `recount`."""
+    """Count `by` more replicas (or leaders) of the topic of `p` on broker `b`, which is 1 or -1; see `recount`."""
     t = whole(problem.topic[p])
     state.units[k, b] += topic_rise(problem, state, k, t, b, by)
     column = problem.topic_counted[t]
@@ -173,19 +172,19 @@ def count_one(problem: Problem, state: State, k: int, p: int, b: int, by: int, c
 
 
 def mark_topics(problem: Problem, state: State, topics: np.ndarray, marks: np.ndarray) -> None:
-    """1 in `marks` uint8 [K, T] where some eligible broker holds too much or too little of one of `topics` (int64), else 0."""
+    """Set `marks` uint8 [K, T] of each of `topics` int64 to 1 if an eligible broker holds too many or too few of it, else 0."""
     for k in range(len(problem.topic_goal)):
         mark_each(problem, state, k, topics, marks[k])
 
 
 def all_marked(problem: Problem) -> np.ndarray:
-    """uint8 [K, T], where nothing is known."""
+    """uint8 [K, T] of ones: any topic may have brokers outside its range."""
     return np.ones((len(problem.topic_goal), len(problem.topic_first) - 1), np.uint8)
 
 
 @kernel
 def mark_each(problem: Problem, state: State, k: int, topics: np.ndarray, marks: np.ndarray) -> None:
-    """`mark_topics` for topic goal `k`; `marks` uint8 [T]."""
+    """`mark_topics` for topic goal `k`, in `marks` uint8 [T]."""
     brokers = len(problem.broker)
     count, holders = np.zeros(brokers, np.int64), np.zeros(brokers, np.int64)
     most = largest_share(problem, k)

@@ -1,8 +1,8 @@
-"""Spreading topics: the replicas (or leaders) of every topic over brokers, as topic goals ask.
+"""Spread the replicas (or leaders) of each topic over brokers, as topic goals ask.
 
-Each topic is a small transport problem: brokers that hold too many of it give, brokers that hold too few take. Among the many
-choices that serve the topic alike, the one is made that is best for the potential, and so for loads. Called by `search`, before and after
-`balance`; like it, it works on a target and publishes nothing.
+Each topic is a small transport problem: brokers that hold too many replicas of it give, brokers that hold too few take. Many moves help
+the topic equally; the move that lowers the potential most is made, so loads gain, too. Called by `search`, before and after
+`balance`. Like `balance`, it works on a target and publishes nothing.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from optimizer.search.topic_counts import largest_share, topic_rise, wanted_by_a
 
 @kernel
 def spread_topics(problem: Problem, state: State, seed: int, strict: bool, marks: np.ndarray) -> int:
-    """Bring topics into their bands as far as the potential falls; returns how many replicas moved and leaders changed.
+    """Move replicas and leaderships so that brokers get within their ranges of topics; returns how many moves and transfers were made.
 
-    `marks` uint8 [K, T] are 0 where nobody was outside the band of a topic when the state was built or brought elsewhere: of those, the
-    ones with a commit since are looked at.
+    Each has to lower the potential. `marks` uint8 [K, T] is 0 where no broker was outside its range of a topic when the state was built or
+    restored. Such a topic is looked at only if one of its partitions was committed since.
 
-    `strict`: no broker may leave the band of a goal on loads, and where samples find nothing, every broker is looked at.
-    O(P R), and some hundred brokers looked at for each replica out of place.
+    If `strict`, no broker may lose score in a goal on loads, and where a sample finds nothing, a larger one is tried, or all brokers.
+    O(P R), and some hundred brokers looked at for each misplaced replica.
     """
     view = new_view(problem, state)
     if len(view.eligible) < 2:
         return 0
     touched, seen, known = np.zeros(len(problem.topic_first), np.uint8), whole(0), True
     done = 0
-    for turn in range(2):  # replicas first: leaders can only be where replicas are
+    for turn in range(2):  # replicas first, since only a broker with a replica can lead
         for k in range(len(problem.topic_goal)):
             if problem.topic_goal[k, COUNTS_LEADERS] != turn:
                 continue
@@ -68,7 +68,7 @@ def spread_topics(problem: Problem, state: State, seed: int, strict: bool, marks
 
 @inner
 def spread_one(problem: Problem, state: State, view: TopicView, k: int, t: int, all_need: bool, seed: int, strict: bool) -> int:
-    """Bring topic `t` into the bands of goal `k`; returns changes made."""
+    """Get brokers within their ranges of topic `t` in topic goal `k`; returns the number of changes made."""
     found = lay_out_topic(problem, state, view, t, problem.topic_goal[k, COUNTS_LEADERS] == 1)
     members = view.eligible if all_need else view.holders[:found]
     note_bands(problem, view, k, t, members)
@@ -90,7 +90,7 @@ def spread_one(problem: Problem, state: State, view: TopicView, k: int, t: int, 
 
 @part
 def settle(problem: Problem, state: State, view: TopicView, k: int, over: int, under: int, seed: int, strict: bool) -> int:
-    """Let the brokers in `view.over` give and those in `view.under` take; `seed` is the topic's."""
+    """Let the first `over` of `view.over` give and the first `under` of `view.under` take; `seed` is the topic's. Returns changes made."""
     done, short, leaders = 0, under, problem.topic_goal[k, COUNTS_LEADERS] == 1
     for i in range(over + under):
         gives = i < over
@@ -111,7 +111,7 @@ def settle(problem: Problem, state: State, view: TopicView, k: int, over: int, u
 
 @inner
 def give(problem: Problem, state: State, view: TopicView, k: int, v: int, short: int, seed: int, strict: bool) -> bool:
-    """Move one of the topic from `v` to the broker where the potential falls most: one of the `short` that lack it, or one with room."""
+    """Make the best move of the topic from `v` to one of the first `short` of `view.under`, else to one with room; False if none."""
     start, found = scramble(seed * 1000003 + v * 131 + view.held[v]), whole(0)
     for i in range(min(short, TOPIC_TARGETS)):
         u = view.under[(start + i) % short]
@@ -130,7 +130,7 @@ def give(problem: Problem, state: State, view: TopicView, k: int, v: int, short:
 
 @inner
 def take(problem: Problem, state: State, view: TopicView, k: int, u: int, seed: int, strict: bool) -> bool:
-    """Move one of the topic to `u`, from a broker that holds more than it needs."""
+    """Make the best move of the topic to `u` from a broker that holds more than it needs; False if there is none."""
     start, leaders = scramble(seed * 1000211 + u * 1009 + view.held[u]), problem.topic_goal[k, COUNTS_LEADERS] == 1
     few = (view.first[1] - view.first[0]) * state.replicas.shape[1] <= 2 * DONORS
     offers = list_requests(problem, state, view, u, whole(2 * DONORS if few else DONORS), start, leaders)
@@ -143,7 +143,7 @@ def take(problem: Problem, state: State, view: TopicView, k: int, u: int, seed: 
 
 @inner
 def make_best(problem: Problem, state: State, view: TopicView, k: int, offers: int, strict: bool) -> bool:
-    """Make the first `offers` of `view.offer` true that lowers the potential most, if one does."""
+    """Make the move of the first `offers` in `view.offer` that lowers the potential most; False if none lowers it."""
     slots, worth = state.replicas.shape[1], problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH]
     best, most, before, relief = whole(-1), LEAST_TOPIC_GAIN, whole(-1), 0.0
     for i in range(offers):
@@ -170,7 +170,7 @@ def make_best(problem: Problem, state: State, view: TopicView, k: int, offers: i
 
 @inner
 def other_burden(problem: Problem, state: State, k: int, p: int, leads: bool, source: int, target: int) -> float:
-    """By how much topic goals other than `k` raise the potential when a replica of `p` goes from `source` to `target`."""
+    """By how much topic goals other than `k` raise the potential when a replica of `p` moves from broker `source` to `target`."""
     burden = 0.0
     t = whole(problem.topic[p])
     for o in range(len(problem.topic_goal)):
@@ -182,7 +182,7 @@ def other_burden(problem: Problem, state: State, k: int, p: int, leads: bool, so
 
 @inner
 def lead_gain(problem: Problem, state: State, p: int, o: int, strict: bool) -> float:
-    """By how much the potential falls when slot `o` leads `p`; 0 where it may not."""
+    """By how much the potential falls when slot `o` leads `p` instead of its leader; 0 if it may not (if `strict`, also for scores)."""
     giver, taker = state.replicas[p, state.lead[p]], state.replicas[p, o]
     if problem.broker[giver, STATE] == 3 or not fits_as_leader(problem, state, p, taker):
         return 0.0
@@ -196,8 +196,8 @@ def lead_gain(problem: Problem, state: State, p: int, o: int, strict: bool) -> f
 
 @inner
 def hand_over(problem: Problem, state: State, view: TopicView, b: int, gives: bool, strict: bool) -> bool:
-    """Make the best transfer of one leadership of the topic from broker `b` (`gives`) to a follower's with room for it, or to `b` from
-    one that leads more than it needs, if one lowers the potential."""
+    """Make the best leadership transfer of the topic from broker `b` (if `gives`) to a broker with room, else to `b` from a broker that
+    leads more than it needs; False if none lowers the potential."""
     slots = state.replicas.shape[1]
     best_p, best_o, most = whole(-1), whole(-1), LEAST_TOPIC_GAIN
     for i in range(state.hosts[b]):

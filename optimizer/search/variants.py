@@ -1,7 +1,7 @@
-"""The problem as a stage sees it, where that is not the problem of the plan: hard limits as wishes or above all, limits as bands, hard
-goals alone, no middle.
+"""Variants of the problem, as single stages see it: hard limits as wishes or above all else, limits as bands, hard goals alone, no
+preference for the middle of a range.
 
-Called by `search`. Only columns differ, so every operator works on any of them; scores are not shared, so states are appraised anew.
+Called by `search`. Only columns differ, so every operator works on every variant. Scores differ, so states have to be appraised again.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from optimizer.search.state import COST, State
 
 
 def hard_limits(problem: Problem) -> npt.NDArray[np.bool_]:
-    """bool [G]"""
+    """bool [G]: which goals are hard limits."""
     return np.asarray((problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 1))
 
 
 def broken_limits(problem: Problem, state: State) -> npt.NDArray[np.int64]:
-    """int64 [G]: active brokers beyond each hard limit."""
+    """int64 [G]: number of active brokers beyond each hard limit; 0 for other goals."""
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
     over = (state.score[active, :COST] < 1.0).sum(axis=0)
     return np.where(hard_limits(problem), over, 0).astype(np.int64)
 
 
 def hopes(problem: Problem, state: State) -> bool:
-    """Whether a hard limit is broken for which all brokers together have room enough, and one of them for the largest replica."""
+    """Whether some broken hard limit could hold: in sum it allows the load of active brokers, and on one of them the largest replica."""
     goals, active = np.flatnonzero(broken_limits(problem, state)), problem.broker[:, STATE] == BrokerState.ACTIVE
     if not len(goals):
         return False
@@ -59,7 +59,7 @@ def hopes(problem: Problem, state: State) -> bool:
 
 
 def limits_alone(problem: Problem, budget: Budget) -> Problem:
-    """The problem with a potential of hard goals alone, in which a move costs what the budget counts."""
+    """The problem with a potential of hard goals alone. A move costs what the budget counts: as before if it limits bytes, else 1."""
     force = problem.force.copy()
     force[problem.goal[:, HARD] == 0, STRENGTH] = 0.0
     force[hard_limits(problem), STRENGTH] = HARD_WEIGHT
@@ -70,7 +70,7 @@ def limits_alone(problem: Problem, budget: Budget) -> Problem:
 
 
 def tightest(problem: Problem) -> npt.NDArray[np.bool_]:
-    """bool [G]: goals on loads whose upper end lies below that of every other on the same load, for all active brokers."""
+    """bool [G]: goals on loads whose upper end is below that of every other goal on the same load, for all active brokers."""
     high = problem.table[problem.broker[:, STATE] == BrokerState.ACTIVE, :, HIGH]
     linear = problem.goal[:, KIND] <= LIMIT
     tight = np.zeros(len(problem.goal), np.bool_)
@@ -82,9 +82,9 @@ def tightest(problem: Problem) -> npt.NDArray[np.bool_]:
 
 
 def mending(problem: Problem, broken: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Problem:
-    """The problem in which `broken` hard limits are wishes: a target may exceed them on the way.
+    """The problem with the hard limits marked in `broken` [G] as wishes: a target may exceed them on the way.
 
-    The order of actions holds them all the same. They have full weight, also beside a tighter soft goal.
+    The order of actions still holds them. They have full weight in the potential, even beside a tighter soft goal.
     """
     goals = np.flatnonzero(broken)
     if not len(goals):
@@ -98,12 +98,12 @@ def mending(problem: Problem, broken: npt.NDArray[np.int64] | npt.NDArray[np.boo
 
 
 def banded(problem: Problem, state: State) -> Problem:
-    """The problem in which soft limits and wishes count as the band of the same height: a broker should have at most its limit, and not
-    much less than its part of the load either.
+    """The problem with soft limits and wishes as bands of the same height: a broker should have at most its limit, and not much less than
+    its share of the load.
 
-    A replica then goes from a broker above its limit to one that has little, which helps in several goals at once. Only the tightest goal
-    on a load changes, and only if what has to leave the brokers above it in `state` is enough for what others lack below the band: new
-    brokers need not be filled because of a limit.
+    A replica then goes from a broker above its limit to a broker that has little, which helps in several goals at once. Only the tightest
+    goal on a load changes, and only if the load that has to leave the brokers above it in `state` is enough for what other brokers lack
+    below the band: new brokers need not be filled because of a limit.
     """
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
     soft = (problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 0)
@@ -127,14 +127,14 @@ def banded(problem: Problem, state: State) -> Problem:
 
 
 def firmly(problem: Problem) -> Problem:
-    """The problem in which hard limits weigh so much that ending a small excess is worth what it costs in soft goals."""
+    """The problem with hard limits so heavy that the end of even a small excess is worth what it costs in soft goals."""
     force = problem.force.copy()
     force[hard_limits(problem), STRENGTH] = FIRM_WEIGHT
     return problem._replace(force=force)
 
 
 def without_middle(problem: Problem) -> Problem:
-    """The problem with a potential that does not prefer the middle of a band."""
+    """The problem with a potential that does not prefer the middle of a range."""
     force = problem.force.copy()
     force[:, SPREAD] = 0.0
     return problem._replace(force=force)

@@ -1,8 +1,8 @@
-"""Vectors of the replicas on brokers, side by side, as they were when somebody last asked for them.
+"""A cache of the vectors of the replicas on each broker, side by side, as of the last `fetch`.
 
-A search asks for the replicas of the same few brokers again and again, and each vector lies somewhere else in memory: fetching them
-took longer than weighing them. What is on the cache is asked for once. Loads do not change during a search, so an entry is right as
-long as the same replica stands at the same place of its broker's list in the same role; `fetch` compares that.
+A search compares the replicas of the same few brokers again and again. Each vector lies elsewhere in memory, so reading them took longer
+than comparing them. The cache reads each once. Loads do not change during a search, so an entry is right as long as the same replica is
+at the same place of its broker's list, in the same role. `fetch` checks that.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from optimizer.threads import Threads
 
 
 class VectorCache(NamedTuple):
-    """B brokers, C columns, n places of a replica list. Memory is used as far as brokers are asked for."""
+    """B brokers, C columns, G goals, L of them in `goal`, n places of a replica list. A row takes memory once its broker is fetched."""
 
-    known: np.ndarray  # int64 [B], how many first places have been fetched
-    replica: np.ndarray  # int32 [B, n], which one stands there: entry of `hosted` * 2 + role
-    vector: np.ndarray  # float32 [B, C + 1, n], rounded loads, and `thrift_of`, 0 if it may not move
+    known: np.ndarray  # int64 [B], how many places, from the first, have been fetched
+    replica: np.ndarray  # int32 [B, n], replica at the place: entry of `hosted` * 2 + role
+    vector: np.ndarray  # float32 [B, C + 1, n], rounded loads; last row: `thrift_of`, 0 if it may not move
     goal: np.ndarray  # int64 [L], goals in which a leader costs another amount than a follower, one for each column
-    seat: np.ndarray  # int64 [G], where goals, or one with the same column, stand among those
-    lead: np.ndarray  # float32 [B, L, n], by how much
+    seat: np.ndarray  # int64 [G], index in `goal` of the goal, or of one with the same column
+    lead: np.ndarray  # float32 [B, L, n], by how much more a leader costs than a follower
 
 
 @both
 def new_cache(problem: Problem, state: State, roles: np.ndarray) -> VectorCache:
-    """An empty one; `roles` int64 [G] marks goals in which a leader costs another amount than a follower."""
+    """An empty cache; `roles` int64 [G] marks goals in which a leader costs another amount than a follower."""
     brokers, room = state.hosted.shape
     room = -(-room // PAGE) * PAGE
     goals, seats = np.zeros(len(roles), np.int64), np.zeros(len(roles), np.int64)
@@ -56,10 +56,10 @@ def new_cache(problem: Problem, state: State, roles: np.ndarray) -> VectorCache:
 
 @kernel
 def lay_out(problem: Problem, state: State, cache: VectorCache, first: int, last: int) -> None:
-    """Bring the replicas of partitions from `first` up to `last` to their places on an empty cache.
+    """Write the replicas of the partitions from `first` to below `last` to their places in an empty cache.
 
-    As `fetch` of all brokers once it was done for all partitions, in half the time: each is looked at once, one after the other, and so
-    are the places of a broker.
+    Done for all partitions, it is the same as `fetch` of all brokers, in half the time: it reads partitions, and writes the places of a
+    broker, in order.
     """
     slots = state.replicas.shape[1]
     for p in range(first, last):
@@ -78,7 +78,7 @@ def lay_out(problem: Problem, state: State, cache: VectorCache, first: int, last
 
 @inner
 def write_place(problem: Problem, cache: VectorCache, b: int, i: int, p: int, role: int, thrift: float) -> None:
-    """Loads and thrift of a replica of `p` in `role`, at place `i` of broker `b`."""
+    """Write loads and thrift of a replica of `p` in `role` to place `i` of broker `b`."""
     columns = problem.vector.shape[2]
     for c in range(columns):
         cache.vector[b, c, i] = problem.vector[p, role, c]
@@ -90,7 +90,7 @@ def write_place(problem: Problem, cache: VectorCache, b: int, i: int, p: int, ro
 
 @inner
 def fetch(problem: Problem, state: State, cache: VectorCache, b: int) -> None:
-    """Bring the places of broker `b` up to date."""
+    """Bring the places of broker `b` in the cache up to date."""
     slots = state.replicas.shape[1]
     n, known = state.hosts[b], cache.known[b]
     for start in range(0, n, TOGETHER):
@@ -120,7 +120,7 @@ def fetch(problem: Problem, state: State, cache: VectorCache, b: int) -> None:
 
 
 def fill_cache(problem: Problem, state: State, cache: VectorCache, threads: Threads) -> None:
-    """`lay_out` all partitions, a part in each thread."""
+    """`lay_out` for all partitions, a part of them in each thread."""
     edges = np.linspace(0, len(state.lead), threads.count + 1).astype(np.int64).tolist()
     if threads.count == 1:
         lay_out(problem, state, cache, *edges)
