@@ -59,19 +59,19 @@ def undone_along(compiled: Compiled, begin: State, rounds: list[Round]) -> Float
     after = np.concatenate([part.record.after for part in rounds])
     actions = sum(int(part.log.used[0]) for part in rounds)
     action = np.repeat(np.arange(actions), np.concatenate([np.diff(part.record.first) for part in rounds]))
-    told = problem.goal[:, KIND] != RACK  # a record lacks scores in goals on racks if only a rack mate changed
-    now = np.stack(_falls_short(problem, after, told), axis=1) * active[broker, None]
+    known = problem.goal[:, KIND] != RACK  # a record lacks scores in goals on racks if only a rack mate changed
+    now = np.stack(_falls_short(problem, after, known), axis=1) * active[broker, None]
     order = np.argsort(broker, kind="stable")
     was = np.empty_like(now)
     first = np.append(True, np.diff(broker[order]) != 0) if len(order) else np.zeros(0, np.bool_)
     was[order[~first]] = now[order[np.flatnonzero(~first) - 1]]
     met = order[first]
-    was[met] = np.stack(_falls_short(problem, begin.score[broker[met], :COST], told), axis=1) * active[broker[met], None]
+    was[met] = np.stack(_falls_short(problem, begin.score[broker[met], :COST], known), axis=1) * active[broker[met], None]
     steps = np.zeros((actions, 5))
     waits = np.concatenate([_open(problem, part, True) - _open(problem, part, False) for part in rounds])
     np.add.at(steps[:, :2], _actions_of(rounds), waits)
     np.add.at(steps[:, 2:], action, now - was)
-    if not told.all():
+    if not known.all():
         steps[:, 2:] += _rack_steps(problem, begin, rounds, active)
     return np.round(np.vstack([start, start + np.cumsum(steps, axis=0)]), DIGITS)
 
@@ -97,7 +97,7 @@ def spent_along(compiled: Compiled, rounds: list[Round]) -> FloatArray:
     return np.vstack([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
 
 
-def beginning(rounds: list[Round], actions: int) -> list[Round]:
+def first_part(rounds: list[Round], actions: int) -> list[Round]:
     """The first `actions` actions of `rounds`, as rounds."""
     kept = []
     for part in rounds:
@@ -126,10 +126,10 @@ def _cut(part: Round, actions: int) -> Round:
     )  # fmt: skip
 
 
-def _falls_short(problem: Problem, score: FloatArray, told: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Three float64 [n], of brokers with scores `score` float64 [n, G] in goals `told` bool [G]: hard goals missed, the shortfall of scores
+def _falls_short(problem: Problem, score: FloatArray, known: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Three float64 [n], of brokers with scores `score` float64 [n, G] in goals `known` bool [G]: hard goals missed, shortfall of scores
     below 1 in these, and the shortfall in soft goals, by weight."""
-    hard, short = problem.goal[:, HARD] == 1, np.where(told, 1.0 - score, 0.0)
+    hard, short = problem.goal[:, HARD] == 1, np.where(known, 1.0 - score, 0.0)
     missed = (short[:, hard] > 0.0).sum(axis=1).astype(np.float64)
     return missed, short[:, hard].sum(axis=1), (short * problem.force[:, WEIGHT])[:, ~hard].sum(axis=1)
 

@@ -23,7 +23,7 @@ from optimizer.course import Placement
 from optimizer.gain import LeftOut, distances
 from optimizer.hard_first import hard_round
 from optimizer.options import PlanOptions, Watch
-from optimizer.prefixes import beginning, spent_along, undone_along
+from optimizer.prefixes import first_part, spent_along, undone_along
 from optimizer.problem import RF, Compiled
 from optimizer.search.log import budget_for
 from optimizer.search.parameters import ENDLESS, MOST_ESCAPED, UNIT_SHARE
@@ -105,7 +105,7 @@ def affordable_search(
         last = int(affordable[np.lexsort((*spent[affordable, 1::-1].T, *undone[affordable, ::-1].T))[0]])
         key = (*undone[last].tolist(), *spent[last, :2].tolist())
         if best is None or key < best:
-            best, rounds = key, beginning(way.rounds, last)
+            best, rounds = key, first_part(way.rounds, last)
         if stopped or not undone[last].any():
             break
     rounds = straightened(compiled, setting.unlimited, start, rounds) or rounds

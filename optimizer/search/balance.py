@@ -24,23 +24,23 @@ from optimizer.search.parameters import (
     MANY_LOW,
     MOST_MOVED,
     MOST_SWAPPED,
-    NEVER,
     PATIENCE,
     RANKED,
     SWAP_KEPT,
+    UNSHARED,
     WIDEST,
     WORTH_SHARING,
 )
 from optimizer.search.partners import BrokerLoads, broker_loads, observe, rank_observed, rank_partners
 from optimizer.search.potential import badness, is_low, is_out
-from optimizer.search.relocate import assess_stale, carry_out_all, propose_all
+from optimizer.search.relocate import assess_stale, carry_out_all, propose_stars
 from optimizer.search.standing import count_low
 from optimizer.search.state import State
 from optimizer.search.swaps import Side, new_side, swap_with
 from optimizer.search.vector_cache import VectorCache, fill_cache, new_cache
 from optimizer.threads import Threads
 
-DONE, FIND, RANK, PROPOSE = 0, 1, 2, 3  # tasks of `look`, for each star of a batch
+DONE, FIND, RANK, PROPOSE = 0, 1, 2, 3  # tasks of `do_task`, for each star of a batch
 # Stages of a round: its start; before and after finding transfers; before and after ranking partners; moves are proposed; its end.
 ROUND, SEEK, TRANSFER, CHOOSE, CLAIM, SETTLE, CLOSE = 0, 1, 2, 3, 4, 5, 6
 # Entries of `Walk.at`.
@@ -76,7 +76,7 @@ def balance(
     change. `threads` share tasks with at `least` so many replicas, or pairs of brokers, to look at.
     """
     threads = threads or Threads()
-    least = least if threads.count > 1 else NEVER
+    least = least if threads.count > 1 else UNSHARED
     brokers, goals = len(problem.broker), len(problem.goal)
     eligible = problem.broker[:, STATE] == 0
     if eligible.sum() < 2:
@@ -97,42 +97,44 @@ def balance(
     while advance(problem, state, cache, loads, walk, batch, rooms[0]) != DONE:
         rooms.extend(new_room(problem, state) for _ in range(len(rooms), threads.count))
         at[PARTS] = threads.count
-        threads.share(lambda i: look(problem, state, cache, loads, walk, batch, rooms[i], i), threads.count)
+        threads.share(lambda i: do_task(problem, state, cache, loads, walk, batch, rooms[i], i), threads.count)
     return int(at[TURN])
 
 
 @both
-def look(problem: Problem, state: State, cache: VectorCache, loads: BrokerLoads, walk: Walk, batch: Batch, room: Room, first: int) -> None:
+def do_task(
+    problem: Problem, state: State, cache: VectorCache, loads: BrokerLoads, walk: Walk, batch: Batch, room: Room, first: int
+) -> None:
     """Do the task of `walk` for star `first` of the batch and every `PARTS`-th after it; `RANK` does so for brokers of `Walk.left`."""
     at = walk.at
     step = at[PARTS]
     if at[TASK] == RANK:
         for i in range(first, at[AHEAD], step):
             walk.ranks[i] = rank_observed(
-                problem, loads, batch.goal[: batch.goal[-1]], walk.left[i], whole(RANKED), noise_of(walk), walk.ranked[i], room.worth
+                problem, loads, batch.goal[: batch.goal[-1]], walk.left[i], whole(RANKED), noise_seed(walk), walk.ranked[i], room.worth
             )
     elif at[TASK] == FIND:
         led = walk.led[: at[LED_GOALS]]
         survey(problem, state, led, room.slopes, room.steep)
         find_all(problem, state, cache, led, batch, first, step, room)
     else:
-        propose_all(problem, state, cache, batch, first, step, room)
+        propose_stars(problem, state, cache, batch, first, step, room)
 
 
 @inner
-def noise_of(walk: Walk) -> int:
+def noise_seed(walk: Walk) -> int:
     """Seed of the noise in ranking partners, another one in each round."""
     return int(walk.at[SEED] * 7919 + walk.at[TURN] + 1)
 
 
 @kernel
 def advance(problem: Problem, state: State, cache: VectorCache, loads: BrokerLoads, walk: Walk, batch: Batch, room: Room) -> int:
-    """Continue up to the next task of `look` that is large enough to share (`LEAST`), and return it; `DONE` at the end. Do smaller ones."""
+    """Continue up to the next task that is large enough to share (`LEAST`), and return it; `DONE` at the end. Does smaller ones."""
     at = walk.at
     while True:
         task = whole(DONE)
         if at[STAGE] == ROUND:
-            if at[TURN] >= at[ROUNDS] or not begin_round(problem, state, walk, batch):
+            if at[TURN] >= at[ROUNDS] or not start_round(problem, state, walk, batch):
                 return DONE
         elif at[STAGE] == SEEK:
             seek(problem, state, walk, batch)
@@ -169,14 +171,14 @@ def advance(problem: Problem, state: State, cache: VectorCache, loads: BrokerLoa
                 return DONE
         if task != DONE:
             at[TASK] = task
-            if weight(state, walk, batch) >= at[LEAST]:
+            if task_size(state, walk, batch) >= at[LEAST]:
                 return task
             at[PARTS] = 1
-            look(problem, state, cache, loads, walk, batch, room, whole(0))
+            do_task(problem, state, cache, loads, walk, batch, room, whole(0))
 
 
 @inner
-def begin_round(problem: Problem, state: State, walk: Walk, batch: Batch) -> bool:
+def start_round(problem: Problem, state: State, walk: Walk, batch: Batch) -> bool:
     """List the brokers outside a target range that do not rest, worst first. False if none is left to try, or nothing improved lately."""
     at, brokers = walk.at, len(problem.broker)
     if at[TURN] % LOOK_BACK == 0:
@@ -297,7 +299,7 @@ def conclude(  # wide: the caller makes both sides, because an `inner` function 
         v, done = batch.centre[i], batch.moves[i]
         if done == 0 and (at[SWAPPING] == 1 or walk.failed[v] > 0) and is_low(problem, state, v):
             most = 4 if walk.failed[v] < 2 else (MOST_SWAPPED if at[COUNT] <= FEW_LOW else 12)
-            found = rank_partners(problem, state, loads, watched, v, whole(most), noise_of(walk), walk.partners)
+            found = rank_partners(problem, state, loads, watched, v, whole(most), noise_seed(walk), walk.partners)
             for k in range(found):
                 mine.at[0], theirs.at[0] = v, walk.partners[k]
                 done += swap_with(problem, state, cache, watched, mine, theirs, room)
@@ -330,7 +332,7 @@ def is_stuck(walk: Walk) -> bool:
 
 
 @inner
-def weight(state: State, walk: Walk, batch: Batch) -> int:
+def task_size(state: State, walk: Walk, batch: Batch) -> int:
     """How many replicas, or pairs of brokers, the task has to look at."""
     if walk.at[TASK] == RANK:
         return whole(walk.at[AHEAD] * len(state.hosts))

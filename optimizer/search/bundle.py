@@ -36,7 +36,7 @@ def bundle(
     for first in range(seeds):
         if left[first] < 0 or vain > most:
             continue
-        if not helps_someone(problem, state, left[first], to, to_lead):
+        if not touches_outside(problem, state, left[first], to, to_lead):
             continue
         members[0] = first
         load_change(state, zero, left[first], to, to_lead)
@@ -162,7 +162,7 @@ def load_change(state: State, at: int, p: int, to: np.ndarray, to_lead: np.ndarr
 
 
 @inner
-def ask_for(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray) -> None:
+def prefetch_change(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray) -> None:
     """Prefetch what `evaluate` reads of partition `p`, some changes before its turn."""
     ahead(state.replicas, p)
     ahead(state.lead, p)
@@ -176,9 +176,9 @@ def ask_for(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.
 
 
 @inner
-def ask_for_counts(problem: Problem, state: State, p: int, to: np.ndarray, row: int) -> None:
-    """Prefetch, some time after `ask_for`, the topic counts of brokers that gain or lose a replica if `p` goes to row `row` of `to`, and
-    the entries of `p` in their replica lists."""
+def prefetch_counts(problem: Problem, state: State, p: int, to: np.ndarray, row: int) -> None:
+    """Prefetch, some time after `prefetch_change`, topic counts of brokers that gain or lose a replica if `p` goes to row `row` of `to`,
+    and the entries of `p` in their replica lists."""
     column = problem.topic_counted[problem.topic[p]] if len(problem.topic_goal) > 0 else -1
     for s in range(to.shape[1]):
         old, new = state.replicas[p, s], to[row, s]
@@ -200,7 +200,7 @@ def moved_slots(state: State, p: int, to: np.ndarray) -> int:
 
 
 @inner
-def helps_someone(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray) -> bool:
+def touches_outside(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray) -> bool:
     """Whether the change of `p` touches a broker that is outside a goal or not active; others are acceptable only if they repair."""
     for s in range(to.shape[1]):
         old = state.replicas[p, s]

@@ -29,7 +29,7 @@ from optimizer.search.order import nth_largest
 from optimizer.search.parameters import ANYWAY, COST_ADDED, DUE_ADDED, HALVINGS, LACKING
 from optimizer.search.potential import cost_at, curve, linear_cost
 from optimizer.search.state import STRAY, State
-from optimizer.search.topic_counts import topic_rise
+from optimizer.search.topic_counts import misplaced_rise
 from optimizer.search.vector_cache import VectorCache, fetch
 
 
@@ -179,7 +179,7 @@ def best_key(gains: np.ndarray, factors: np.ndarray, found: int, least: float, k
 
 
 @inner
-def take(block: np.ndarray, factors: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
+def copy_kept(block: np.ndarray, factors: np.ndarray, kept: np.ndarray, found: int, small: np.ndarray) -> None:
     """Copy the columns of `block` that the first `found` entries of `kept` name into `small`, and their factors into its last row."""
     last = block.shape[0] - 1
     for i in lanes(found):
@@ -195,6 +195,6 @@ def topic_burden(problem: Problem, state: State, p: int, replica: bool, leads: b
     t = whole(problem.topic[p])
     for k in range(len(problem.topic_goal)):
         if leads if problem.topic_goal[k, COUNTS_LEADERS] == 1 else replica:
-            rise = topic_rise(problem, state, k, t, source, whole(-1)) + topic_rise(problem, state, k, t, target, whole(1))
+            rise = misplaced_rise(problem, state, k, t, source, whole(-1)) + misplaced_rise(problem, state, k, t, target, whole(1))
             burden += problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * rise
     return burden

@@ -144,8 +144,8 @@ def evaluate(problem: Problem, state: State, n: int) -> Verdict:
         for k in range(len(problem.topic_goal)):
             for t in range(touched):
                 state.units[k, state.touched[t]] = state.units_before[t, k]
-    breaks, raised = weigh_scores(problem, state, touched)
-    come, allowed = coming_home(problem, state, n), breaks == 0
+    breaks, raised = compare_scores(problem, state, touched)
+    come, allowed = entering_sets(problem, state, n), breaks == 0
     if come > 0:
         repairs |= 1 << REPAIRS_SETS
         gain += HARD_WEIGHT * UNIT_WEIGHT * come
@@ -183,7 +183,7 @@ def note_old(problem: Problem, state: State, n: int) -> int:
 
 
 @inner
-def coming_home(problem: Problem, state: State, n: int) -> int:
+def entering_sets(problem: Problem, state: State, n: int) -> int:
     """How many replicas the `n` changes move from other broker sets to their own; -1 if any replica moves to a broker of another set."""
     come = whole(0)
     for i in range(n if problem.setting[SETS] == 1 else 0):
@@ -209,7 +209,7 @@ def touches_low(problem: Problem, state: State, touched: int) -> bool:
 
 
 @inner
-def weigh_scores(problem: Problem, state: State, touched: int) -> tuple[int, bool]:
+def compare_scores(problem: Problem, state: State, touched: int) -> tuple[int, bool]:
     """Write the scores by goal into `State.action`; returns how many hard goals but racks get worse on brokers, and if one improves."""
     breaks, raised = whole(0), False
     for g in range(len(problem.goal)):

@@ -13,6 +13,7 @@ from optimizer.problem import (
     COUNTS_LEADERS,
     FOLLOWING,
     HARD,
+    HARD_RACK,
     KIND,
     LEADING,
     LIMIT,
@@ -30,7 +31,7 @@ from optimizer.problem import (
 )
 from optimizer.search.potential import NOTHING, more_load
 from optimizer.search.state import State
-from optimizer.search.topic_counts import topic_rise
+from optimizer.search.topic_counts import misplaced_rise
 
 
 @inner
@@ -66,7 +67,7 @@ def must_leave(problem: Problem, p: int, b: int) -> bool:
 def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """Whether a hard goal on racks, if any, allows slot `s` of `p` on `target`: the rack excess of the partition must not rise, and the
     partition must not lose a rack against the start of the round (`loses_rack`)."""
-    if problem.setting[RACK_GOAL] != 2:
+    if problem.setting[RACK_GOAL] != HARD_RACK:
         return True
     old, new = problem.broker[state.replicas[p, s], RACK_OF], problem.broker[target, RACK_OF]
     if old == new:
@@ -217,9 +218,9 @@ def misplaces(problem: Problem, state: State, p: int, s: int, lead: int) -> bool
             source, target = (state.replicas[p, s], state.row[s]) if s >= 0 else (-1, -1)
         if source == target:
             continue
-        if source >= 0 and topic_rise(problem, state, k, t, source, whole(-1)) > 0.0:
+        if source >= 0 and misplaced_rise(problem, state, k, t, source, whole(-1)) > 0.0:
             return True
-        if target >= 0 and topic_rise(problem, state, k, t, target, whole(1)) > 0.0:
+        if target >= 0 and misplaced_rise(problem, state, k, t, target, whole(1)) > 0.0:
             return True
     return False
 

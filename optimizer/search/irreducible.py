@@ -89,7 +89,7 @@ def within_reach(problem: Problem, state: State) -> Problem:
         brokers = np.intersect1d(brokers, _hosts_of_stuck(problem, state, columns, top[eligible].min(axis=0)))
     least, giants, seats, loose = np.zeros((4, len(problem.broker), len(goals)))
     for b in brokers.tolist():
-        least[b], giants[b], seats[b], loose[b] = _stuck(problem, state, b, columns, top[b])
+        least[b], giants[b], seats[b], loose[b] = _held_for_good(problem, state, b, columns, top[b])
     forced = (least > most) & (loose <= 1) & suspect  # of several giants that may move, all but one can leave
     if not forced.any():
         return problem
@@ -152,7 +152,7 @@ def _hosts_of_stuck(problem: Problem, state: State, columns: npt.NDArray[np.int6
     return np.unique(state.replicas[np.flatnonzero(stuck)])
 
 
-def _stuck(
+def _held_for_good(
     problem: Problem, state: State, b: int, columns: npt.NDArray[np.int64], top: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """By goal: the least load that broker `b` can have, all its load that no other broker can take within its range, the number of its

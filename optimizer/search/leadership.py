@@ -37,7 +37,7 @@ def find_leaders(problem: Problem, state: State, cache: VectorCache, led: np.nda
     best_gain, best_entry = batch.gain[star], batch.leader[star]
     for b in range(len(costs)):
         costs[b, -1] = 0.0
-    appraise(problem, state, led, v, costs)
+    note_cost(problem, state, led, v, costs)
     slots = state.replicas.shape[1]
     over, under = leans(problem, state, led, v)
     fetch(problem, state, cache, v)
@@ -63,7 +63,7 @@ def find_leaders(problem: Problem, state: State, cache: VectorCache, led: np.nda
                 most = promise(cache, led, v, i, u, 1.0 if gives else -1.0, slopes, mine)
                 if most <= LEAST_GAIN or (found == LEADERSHIPS and most < best_gain[LEADERSHIPS - 1]):
                     continue
-                appraise(problem, state, led, u, costs)
+                note_cost(problem, state, led, u, costs)
                 gain = transfer_gain(problem, state, led, p, v if gives else u, u if gives else v, costs)
                 if gain > LEAST_GAIN:
                     found = insert(best_gain, best_entry, found, gain, p * slots + o if gives else entry)
@@ -112,8 +112,8 @@ def transfer_leaders(problem: Problem, state: State, led: np.ndarray, batch: Bat
         if giver != v and taker != v:
             continue
         costs[giver, -1], costs[taker, -1] = 0.0, 0.0
-        appraise(problem, state, led, giver, costs)
-        appraise(problem, state, led, taker, costs)
+        note_cost(problem, state, led, giver, costs)
+        note_cost(problem, state, led, taker, costs)
         gain = transfer_gain(problem, state, led, p, giver, taker, costs)
         if gain > LEAST_GAIN and fits_as_leader(problem, state, p, taker):
             transfer(problem, state, p, o)
@@ -188,7 +188,7 @@ def survey(problem: Problem, state: State, led: np.ndarray, slopes: np.ndarray, 
 
 
 @inner
-def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.ndarray) -> None:
+def note_cost(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.ndarray) -> None:
     """Write the present potential of broker `b` in the goals `led` into its row of `costs`, unless the last column says it is there."""
     if costs[b, -1] == 0.0:
         for g in led:
@@ -198,7 +198,7 @@ def appraise(problem: Problem, state: State, led: np.ndarray, b: int, costs: np.
 
 @inner
 def transfer_gain(problem: Problem, state: State, watched: np.ndarray, p: int, giver: int, taker: int, costs: np.ndarray) -> float:
-    """Gain in potential if leadership of `p` goes from broker `giver` to broker `taker`; `appraise` has filled their `costs`."""
+    """Gain in potential if leadership of `p` goes from broker `giver` to broker `taker`; `note_cost` has filled their `costs`."""
     gain = 0.0
     for g in watched:
         c = problem.goal[g, COLUMN]

@@ -27,7 +27,7 @@ class TopicView(NamedTuple):
     low: np.ndarray  # int64 [B], the fewest of them with which the broker scores 1
     high: np.ndarray  # int64 [B], the most of them with which it does
     head: np.ndarray  # int64 [B], first counted entry on the broker, -1 none
-    following: np.ndarray  # int64 [n], next counted entry on the same broker, -1 none
+    next_entry: np.ndarray  # int64 [n], next counted entry on the same broker, -1 none
     holders: np.ndarray  # int64 [B], eligible brokers that hold some of the topic
     over: np.ndarray  # int64 [B], brokers above their range
     under: np.ndarray  # int64 [B], brokers below their range
@@ -65,7 +65,7 @@ def lay_out_topic(problem: Problem, state: State, view: TopicView, t: int, leade
                 found += 1
             view.held[b] += 1
             entry = (p - view.first[0]) * slots + s
-            view.following[entry] = view.head[b]
+            view.next_entry[entry] = view.head[b]
             view.head[b] = entry
     return found
 
@@ -89,17 +89,17 @@ def note_bands(problem: Problem, view: TopicView, k: int, t: int, brokers: np.nd
 
 
 @inner
-def recast(view: TopicView, entry: int, to: int, source: int, target: int) -> None:
+def recount_entry(view: TopicView, entry: int, to: int, source: int, target: int) -> None:
     """Update the view: `entry` is no longer counted on broker `source`, and entry `to` is on `target`."""
     at, before = view.head[source], whole(-1)
     while at != entry:
         before = at
-        at = view.following[at]
+        at = view.next_entry[at]
     if before < 0:
-        view.head[source] = view.following[entry]
+        view.head[source] = view.next_entry[entry]
     else:
-        view.following[before] = view.following[entry]
-    view.following[to] = view.head[target]
+        view.next_entry[before] = view.next_entry[entry]
+    view.next_entry[to] = view.head[target]
     view.head[target] = to
     view.held[source] -= 1
     view.held[target] += 1
@@ -110,7 +110,7 @@ def make_move(problem: Problem, state: State, view: TopicView, entry: int, targe
     """Commit a move of `entry` to broker `target`, and update the view."""
     slots = state.replicas.shape[1]
     p, s = view.first[0] + entry // slots, entry % slots
-    recast(view, entry, entry, state.replicas[p, s], target)
+    recount_entry(view, entry, entry, state.replicas[p, s], target)
     relocate(problem, state, p, s, target, state.lead[p])
 
 
@@ -118,7 +118,7 @@ def make_move(problem: Problem, state: State, view: TopicView, entry: int, targe
 def make_leader(problem: Problem, state: State, view: TopicView, p: int, o: int) -> None:
     """Commit a leadership transfer of `p` to slot `o`, and update the view."""
     base = (p - view.first[0]) * state.replicas.shape[1]
-    recast(view, base + state.lead[p], base + o, state.replicas[p, state.lead[p]], state.replicas[p, o])
+    recount_entry(view, base + state.lead[p], base + o, state.replicas[p, state.lead[p]], state.replicas[p, o])
     transfer(problem, state, p, o)
 
 
@@ -134,7 +134,7 @@ def list_offers(problem: Problem, state: State, view: TopicView, v: int, most: i
             for i in range(among):
                 view.offer[found, 0], view.offer[found, 1] = entry, view.among[i]
                 found += 1
-        entry = view.following[entry]
+        entry = view.next_entry[entry]
     return found
 
 

@@ -49,7 +49,7 @@ PATIENCE = 4  # rounds without success after which a broker is given up
 LOOK_BACK = 16  # rounds within which the `badness` of all brokers has to fall ...
 LEAST_FALL = 0.01  # ... by this share, unless fewer brokers are outside; else `balance` ends
 MANY_LOW = 0.75  # of the brokers: if more are outside, the replicas of all brokers are fetched at the start
-WORTH_SHARING, NEVER = 30_000, 1 << 62  # replicas, or pairs of brokers, that threads share at least: some tenths of a millisecond
+WORTH_SHARING, UNSHARED = 30_000, 1 << 62  # replicas, or pairs of brokers, that threads share at least: some tenths of a millisecond
 
 # --- Leadership transfers
 LOOKED_AT = 64  # replicas that are weighed first: those with the highest bounds on their gain
@@ -91,7 +91,7 @@ OFFERED = 4  # replicas of a broker looked at for one that it gives away
 TOPIC_TARGETS = 10  # brokers looked at for one replica
 DONORS, MOST_DONORS = 24, 400  # replicas looked at for one that a broker takes: at first, and in a second attempt
 LEAST_TOPIC_GAIN = 1e-9  # least fall of the potential by a topic move
-MOST_OFFERED, MOST_OFFERS = 16, 400  # replicas of a broker offered to all others; offers to one broker
+MOST_OFFERED, MOST_OFFERS = 4 * OFFERED, MOST_DONORS  # replicas of a broker offered to all others; offers to one broker
 
 # --- Destroy and repair
 # `python -m benchmarks.gap` for small clusters; excluded topics of 100x10k for the last brokers.

@@ -135,7 +135,7 @@ def list_transfers(problem: Problem, state: State, v: int, looks: Looks) -> int:
             if state.replicas[p, o] >= 0 and o != lead and (s == lead or o == s):
                 gain = lead_gain(problem, state, p, whole(o), False)
                 if gain > 0.0:
-                    found = note(looks, found, FREE_FACTOR * gain, whole(p * slots + o), whole(-1))
+                    found = keep_step(looks, found, FREE_FACTOR * gain, whole(p * slots + o), whole(-1))
     return found
 
 
@@ -156,12 +156,12 @@ def list_moves(problem: Problem, state: State, watched: np.ndarray, source: int,
     for i in range(keep_best(keys, n, 0.0, whole(POLISH_OF_ONE), looks.kept, looks.spare)):
         entry = whole(state.hosted[source, looks.kept[i]])
         if may_host(problem, state, entry // slots, entry % slots, target):
-            found = note(looks, found, keys[looks.kept[i]], entry, target)
+            found = keep_step(looks, found, keys[looks.kept[i]], entry, target)
     return found
 
 
 @inner
-def note(looks: Looks, found: int, key: float, entry: int, target: int) -> int:
+def keep_step(looks: Looks, found: int, key: float, entry: int, target: int) -> int:
     """Insert a step into the best `found`, in descending order of keys, after equal ones; returns how many there are then."""
     most = len(looks.key)
     if found == most and key <= looks.key[most - 1]:

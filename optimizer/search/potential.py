@@ -41,7 +41,7 @@ from optimizer.problem import (
 )
 from optimizer.search.parameters import COST_ADDED
 from optimizer.search.state import RACKS, State
-from optimizer.search.topic_counts import topic_rise
+from optimizer.search.topic_counts import misplaced_rise
 
 NOTHING = -1  # role of a broker that holds no replica of the partition
 
@@ -225,12 +225,12 @@ def topic_cost(problem: Problem, state: State, k: int, b: int, p: int, held: int
         by = (1 if role != NOTHING else 0) - (1 if held != NOTHING else 0)
     if by == 0:
         return 0.0
-    rise = topic_rise(problem, state, k, whole(problem.topic[p]), b, whole(by))
+    rise = misplaced_rise(problem, state, k, whole(problem.topic[p]), b, whole(by))
     return float(problem.force[problem.topic_goal[k, TOPIC_ROW], STRENGTH] * rise)
 
 
 @inner
-def felt_goals(problem: Problem) -> np.ndarray:
+def exposed_goals(problem: Problem) -> np.ndarray:
     """int64: goals on loads in which a broker that `may_host` a replica can get worse: all but hard limits, within which it stays."""
     felt = np.zeros(len(problem.goal), np.int64)
     count = 0

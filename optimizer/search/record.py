@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels.compiled import kernel, whole
 from optimizer.problem import STATE, Compiled, Problem
-from optimizer.search.bundle import ask_for, ask_for_counts
+from optimizer.search.bundle import prefetch_change, prefetch_counts
 from optimizer.search.evaluate import acceptable, adopt, evaluate
 from optimizer.search.log import Log, load_action
 from optimizer.search.parameters import SOON
@@ -106,8 +106,8 @@ def replay(problem: Problem, state: State, log: Log, by_potential: bool, out: Re
     at, others = 0, 0
     for a in range(log.used[0]):
         soon, sooner = log.first[min(a + SOON, log.used[0] - 1)], log.first[min(a + SOON // 2, log.used[0] - 1)]
-        ask_for(problem, state, log.partition[soon], state.replicas, state.lead)
-        ask_for_counts(problem, state, log.partition[sooner], log.replicas, sooner)
+        prefetch_change(problem, state, log.partition[soon], state.replicas, state.lead)
+        prefetch_counts(problem, state, log.partition[sooner], log.replicas, sooner)
         n = load_action(state, log, whole(a))
         verdict = evaluate(problem, state, n)
         if not acceptable(verdict, by_potential, 0.0):

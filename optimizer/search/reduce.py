@@ -17,7 +17,7 @@ from optimizer.search.sideways import cost_of_moves, sideways
 from optimizer.search.standing import count_low
 from optimizer.search.state import Rows, State
 from optimizer.search.states import differing
-from optimizer.search.steps import Step, add, done, fits, hand_on, new_step
+from optimizer.search.steps import Step, add, hand_on, keeps_load_scores, make_step, new_step
 
 
 def reduce(problem: Problem, target: State, standing: State, home: Rows, home_lead: Rows, seed: int) -> None:
@@ -69,13 +69,13 @@ def goes_home(problem: Problem, state: State, step: Step, p: int, s: int) -> boo
     """Send slot `s` of `p` home if that is allowed and no broker scores lower; returns whether it went."""
     back, one = step.home[p, s], whole(1)
     add(state, step, whole(0), p * state.replicas.shape[1] + s, back)
-    if not fits(problem, state, step, one) or not may_host(problem, state, p, s, back):
+    if not keeps_load_scores(problem, state, step, one) or not may_host(problem, state, p, s, back):
         return False
     if len(problem.topic_goal) > 0:
         write_row(state, p, s, back)
         if misplaces(problem, state, p, s, state.lead[p]):
             return False
-    return done(problem, state, step, one, False)
+    return make_step(problem, state, step, one, False)
 
 
 @inner

@@ -30,7 +30,7 @@ def relieve(problem: Problem, state: State, budget: Budget, log: Log, by_potenti
             continue
         most = 0.0
         for s in range(slots):
-            if state.replicas[p, s] < 0 or not may_leave(problem, state, p, s):
+            if state.replicas[p, s] < 0 or not may_change(problem, state, p, s):
                 continue
             for i in range(-1, len(targets)):  # -1: the replica stays, and another leads
                 target = state.replicas[p, s] if i < 0 else targets[i]
@@ -82,7 +82,7 @@ def is_broken(problem: Problem, state: State, p: int) -> bool:
 
 
 @inner
-def may_leave(problem: Problem, state: State, p: int, s: int) -> bool:
+def may_change(problem: Problem, state: State, p: int, s: int) -> bool:
     """Whether a repair of `p` may change slot `s`: it moves, or `p` gets another leader."""
     here = problem.broker[state.replicas[p, s], STATE]
     return bool(here != 3 and (problem.partition[p, MOVABLE] == 1 or here != 0 or state.lead[p] < 0))

@@ -14,7 +14,7 @@ from kernels.compiled import ahead, inner, whole
 from kernels.lanes import either, lanes
 from optimizer.problem import COUNTS_LEADERS, FOLLOWING, LEADING, Problem
 from optimizer.search.batch import Batch, Room
-from optimizer.search.candidates import best_key, gather, keep_best, lacks_replicas, scan, take, topic_burden
+from optimizer.search.candidates import best_key, copy_kept, gather, keep_best, lacks_replicas, scan, topic_burden
 from optimizer.search.commit import put, write_row
 from optimizer.search.feasible import may_host
 from optimizer.search.parameters import KEPT, LEAST_GAIN, PATIENT, SOON
@@ -25,7 +25,7 @@ from optimizer.search.vector_cache import VectorCache
 
 
 @inner
-def propose_all(problem: Problem, state: State, cache: VectorCache, batch: Batch, first: int, step: int, room: Room) -> None:
+def propose_stars(problem: Problem, state: State, cache: VectorCache, batch: Batch, first: int, step: int, room: Room) -> None:
     """`propose` for star `first` of a batch and every `step`-th after it."""
     for i in range(first, batch.used[0], step):
         propose(problem, state, cache, batch, i, room)
@@ -66,7 +66,7 @@ def withdraw(problem: Problem, state: State, batch: Batch, i: int) -> None:
     slots = state.replicas.shape[1]
     for m in range(batch.moves[i]):
         p, s = batch.entry[i, m] // slots, batch.entry[i, m] % slots
-        weigh(problem, state, p, s, batch.target[i, m], state.replicas[p, s])
+        shift_sums(problem, state, p, s, batch.target[i, m], state.replicas[p, s])
 
 
 @inner
@@ -97,7 +97,7 @@ def propose_moves(
                 continue
         legal = may_host(problem, state, p, s, target)
         if legal:
-            weigh(problem, state, p, s, source, target)
+            shift_sums(problem, state, p, s, source, target)
             at = batch.moves[star]
             batch.entry[star, at], batch.place[star, at], batch.target[star, at] = entries[best], room.kept[best], target
             batch.moves[star] = at + 1
@@ -105,7 +105,7 @@ def propose_moves(
         elif batch.patient[star] == 1:
             least = max(least, PATIENT * keys[best] * small[factor, best])
         found -= 1
-        replace(best, found, room)
+        drop_candidate(best, found, room)
         if legal and moved < batch.most[star]:
             scan(problem, state, watched, source, target, found, small, keys)
             for i in lanes(found if topics else whole(0)):
@@ -125,7 +125,7 @@ def candidates(problem: Problem, state: State, cache: VectorCache, source: int, 
         if batch.target[star, m] != source:  # it is already proposed to leave
             keys[batch.place[star, m]] = 0.0
     found = keep_best(keys, n, 0.0, whole(KEPT), room.kept, room.spare)
-    take(block, room.factors, room.kept, found, room.small)
+    copy_kept(block, room.factors, room.kept, found, room.small)
     for i in lanes(found):
         room.entries[i] = state.hosted[source, room.kept[i]]
         if len(room.burdens) > 0:
@@ -134,7 +134,7 @@ def candidates(problem: Problem, state: State, cache: VectorCache, source: int, 
 
 
 @inner
-def replace(best: int, last: int, room: Room) -> None:
+def drop_candidate(best: int, last: int, room: Room) -> None:
     """Overwrite the candidate at `best` with the one at `last`."""
     room.entries[best], room.gains[best], room.kept[best] = room.entries[last], room.gains[last], room.kept[last]
     if len(room.burdens) > 0:
@@ -144,7 +144,7 @@ def replace(best: int, last: int, room: Room) -> None:
 
 
 @inner
-def weigh(problem: Problem, state: State, p: int, s: int, source: int, target: int) -> None:
+def shift_sums(problem: Problem, state: State, p: int, s: int, source: int, target: int) -> None:
     """Change the sums as if slot `s` of `p` went from `source` to `target`. Going back is exact, because loads lie on a grid."""
     leads = state.lead[p] == s
     role = LEADING if leads else FOLLOWING

@@ -17,28 +17,29 @@ from optimizer.search.commit import relocate, transfer
 from optimizer.search.feasible import active_brokers, may_host, must_leave, rack_mates
 from optimizer.search.order import scramble
 from optimizer.search.parameters import LEAST_SLACK, MANY_TARGETS, MANY_TO_MOVE, MOST_MENDERS, SAMPLED_TARGETS, SLACK
-from optimizer.search.potential import NOTHING, cost_at, cost_of_gaining, curve, felt_goals, linear_cost, scores_low, slope_at, topic_cost
+from optimizer.search.potential import NOTHING, cost_of_gaining, curve, exposed_goals, linear_cost, scores_low, slope_at, topic_cost
 from optimizer.search.state import RACKS, Rows, State
 
 
 class Hosts(NamedTuple):
-    """Brokers that may take replicas, and their potential in the n goals in which a replica can make them worse (`felt_goals`)."""
+    """Brokers that may take replicas, and their potential in the n goals in which a replica can make them worse (`exposed_goals`)."""
 
     eligible: np.ndarray  # int64, broker rows, ascending
     most: np.ndarray  # int64 [1], number of brokers that are tried first for one replica
-    roomy: np.ndarray  # int64 [1], 1 if only racks with room for one more replica count
-    felt: np.ndarray  # int64 [n], rows of the goals
+    free_racks_only: np.ndarray  # int64 [1], 1 if only racks with room for one more replica count
+    exposed: np.ndarray  # int64 [n], rows of the goals
     known: np.ndarray  # float64 [B, n], potential of each broker in them
     slope: np.ndarray  # float64 [B, n], by how much that rises for each unit of load
     amount: np.ndarray  # float64 [n], loads of the replica to place
 
 
 @inner
-def new_hosts(problem: Problem, state: State, roomy: bool) -> Hosts:
+def new_hosts(problem: Problem, state: State, free_racks_only: bool) -> Hosts:
     """All active brokers with their present potential; all are tried for each replica."""
-    eligible, felt = active_brokers(problem), felt_goals(problem)
-    known = np.zeros((2, len(problem.broker), len(felt)))
-    hosts = Hosts(eligible, np.full(1, len(eligible)), np.full(1, whole(roomy)), felt, known[0], known[1], np.zeros(len(felt)))
+    eligible, exposed = active_brokers(problem), exposed_goals(problem)
+    known = np.zeros((2, len(problem.broker), len(exposed)))
+    most, free = np.full(1, len(eligible)), np.full(1, whole(free_racks_only))
+    hosts = Hosts(eligible, most, free, exposed, known[0], known[1], np.zeros(len(exposed)))
     for b in eligible:
         note_costs(problem, state, hosts, b)
     return hosts
@@ -47,11 +48,11 @@ def new_hosts(problem: Problem, state: State, roomy: bool) -> Hosts:
 @inner
 def note_costs(problem: Problem, state: State, hosts: Hosts, b: int) -> None:
     """Update potential and slopes of broker `b` in `hosts` to its present loads."""
-    for k in range(len(hosts.felt)):
-        g = hosts.felt[k]
+    for k in range(len(hosts.exposed)):
+        g = hosts.exposed[k]
         load = state.load[b, problem.goal[g, COLUMN]]
         high, low, mean, scale, w, e = curve(problem, b, g)
-        hosts.known[b, k] = cost_at(load, high, low, mean, scale, w, e)
+        hosts.known[b, k] = linear_cost(problem, b, g, load)
         hosts.slope[b, k] = slope_at(load, high, low, mean, scale, w, e)
 
 
@@ -60,14 +61,14 @@ def load_cost(problem: Problem, state: State, hosts: Hosts, b: int, ceiling: flo
     """By how much the replica of `hosts.amount` raises the potential of broker `b` in goals on loads; infinite if by `ceiling` or more,
     which the slopes mostly show: the potential is convex."""
     bound, cost = -LEAST_SLACK, 0.0
-    for k in range(len(hosts.felt)):
+    for k in range(len(hosts.exposed)):
         bound += hosts.slope[b, k] * hosts.amount[k]
     if bound - SLACK * abs(bound) >= ceiling:
         return np.inf
-    for k in range(len(hosts.felt)):
-        load = state.load[b, problem.goal[hosts.felt[k], COLUMN]]
+    for k in range(len(hosts.exposed)):
+        load = state.load[b, problem.goal[hosts.exposed[k], COLUMN]]
         if load + hosts.amount[k] != load:
-            cost += linear_cost(problem, b, hosts.felt[k], load + hosts.amount[k]) - hosts.known[b, k]
+            cost += linear_cost(problem, b, hosts.exposed[k], load + hosts.amount[k]) - hosts.known[b, k]
     return cost if cost < ceiling else np.inf
 
 
@@ -80,8 +81,8 @@ def cheapest_host(
     If there are many brokers, looks at a random sample (by `seed`), and at all if the sample has no such broker.
     """
     count, most, topics = len(hosts.eligible), hosts.most[0], len(problem.topic_goal) > 0
-    for k in range(len(hosts.felt)):
-        hosts.amount[k] = problem.vector[p, role, problem.goal[hosts.felt[k], COLUMN]]
+    for k in range(len(hosts.exposed)):
+        hosts.amount[k] = problem.vector[p, role, problem.goal[hosts.exposed[k], COLUMN]]
     best, least = whole(-1), ceiling
     for attempt in range(2):
         sampled = attempt == 0 and count > 2 * most
@@ -90,7 +91,7 @@ def cheapest_host(
             cost = load_cost(problem, state, hosts, target, np.inf if topics else least)
             if cost >= least and not topics:
                 continue
-            if hosts.roomy[0] == 1 and rack_mates(problem, state, p, target) >= problem.partition[p, RACK_LIMIT]:
+            if hosts.free_racks_only[0] == 1 and rack_mates(problem, state, p, target) >= problem.partition[p, RACK_LIMIT]:
                 continue
             if not may_host(problem, state, p, s, target):
                 continue
@@ -221,7 +222,7 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
         hosts.most[0] = MOST_MENDERS
     for p in crowding:
         while True:
-            giver = who_gives(problem, state, hosts.felt, p)
+            giver = giving_slot(problem, state, hosts.exposed, p)
             slot, best, least = whole(-1), whole(-1), np.inf
             for alone in range(1 if giver >= 0 else 0, -1, -1):  # first the replica of `giver` alone, then all
                 for s in range(slots):
@@ -264,7 +265,7 @@ def crowding_partitions(problem: Problem, state: State) -> tuple[np.ndarray, int
 
 
 @inner
-def who_gives(problem: Problem, state: State, felt: np.ndarray, p: int) -> int:
+def giving_slot(problem: Problem, state: State, exposed: np.ndarray, p: int) -> int:
     """The crowded slot whose broker is farthest above a target range, in replicas of its mean load; -1 if no broker is above one.
     A move of this replica helps both racks and loads."""
     best, most = whole(-1), 0.0
@@ -272,7 +273,7 @@ def who_gives(problem: Problem, state: State, felt: np.ndarray, p: int) -> int:
         b = state.replicas[p, s]
         if not is_crowded(problem, state, p, s) or problem.broker[b, STATE] != 0:
             continue
-        for g in felt:
+        for g in exposed:
             load, high = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g, HIGH]
             if load > high and (load - high) / load * state.hosts[b] > most:
                 best, most = whole(s), (load - high) / load * state.hosts[b]

@@ -45,7 +45,7 @@ from optimizer.search.state import COST, Rows, State
 from optimizer.search.states import States, differing
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
-from optimizer.search.variants import banded, broken_limits, firmly, hard_limits, hopes, limits_alone, mending, tightest, without_middle
+from optimizer.search.variants import banded, broken_limits, firmly, hard_limits, limits_alone, mending, room_left, tightest, without_middle
 from optimizer.threads import Threads
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Chain:
     budget: Budget
     reached: Standing
     potential: float
-    hopes: bool  # `variants.hopes` at its end
+    room_left: bool  # `variants.room_left` at its end
 
     @property
     def worth(self) -> tuple[int, int, int, int, int, float]:
@@ -97,7 +97,7 @@ class Found:
     left_out: LeftOut | None = None  # parts that gain too little (`optimizer.worth`)
 
 
-class Lookout:
+class Watcher:
     """Reports to the caller's watch between stages, and remembers that it said stop."""
 
     def __init__(self, watch: Watch | None) -> None:
@@ -128,7 +128,7 @@ def search(
     vain = max(min(VAIN_RESTARTS, VAIN_REPLICAS // compiled.replicas.size), 1)
     rounds: list[Round] = []
     end: State | None = states.current
-    lookout, aim = Lookout(watch), Aim(problem)
+    watcher, aim = Watcher(watch), Aim(problem)
     exhausted: tuple[int, Chain] | None = None  # the attempt that ended here, so that it finds nothing more
     for _ in range(MOST_ROUNDS):
         best: Chain | None = None
@@ -138,12 +138,12 @@ def search(
                 chain = exhausted[1]
             else:
                 seeded = replace(options, seed=first_seed + attempt * SEED_STEP)
-                chain = descend(compiled, aim, states, replicas, lead, seeded, budget, lookout, threads)
+                chain = descend(compiled, aim, states, replicas, lead, seeded, budget, watcher, threads)
             if best is None or chain.worth < best.worth:
                 best, found, in_vain = chain, attempt, 0
             else:
                 in_vain += 1
-            if in_vain == (vain if best.hopes else 1) or chain.is_perfect or lookout.stopped:
+            if in_vain == (vain if best.room_left else 1) or chain.is_perfect or watcher.stopped:
                 break
         if best is None or not best.rounds:
             end = None if tries > 1 and rounds else end
@@ -152,17 +152,17 @@ def search(
         exhausted = found, replace(best, rounds=[])
         rounds.extend(best.rounds)
         replicas, lead, budget = best.replicas, best.lead, best.budget
-        if tries == 1 or best.is_perfect or lookout.stopped:
+        if tries == 1 or best.is_perfect or watcher.stopped:
             break
     if end is None:
         threads.settle()
         end = states.at(problem, replicas, lead)
-    return Found(rounds, end, lookout.stopped)
+    return Found(rounds, end, watcher.stopped)
 
 
 # wide: a target has lists and leaders, a plan has a budget and a log, and each of them has another owner
 def descend(
-    compiled: Compiled, aim: Aim, states: States, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, lookout: Lookout,
+    compiled: Compiled, aim: Aim, states: States, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget, watcher: Watcher,
     threads: Threads,
 ) -> Chain:  # fmt: skip
     """Rounds with one seed from the given lists, as long as each is worth its moves.
@@ -173,10 +173,10 @@ def descend(
     rounds: list[Round] = []
     end = states.at(compiled.problem, replicas, lead)
     problem, reached = _start(aim, states)
-    lookout.tell(reached.low)
-    while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not lookout.stopped:
+    watcher.tell(reached.low)
+    while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not watcher.stopped:
         spent = copied(budget)
-        log, tried = one_round(compiled, problem, states, replicas, lead, options, spent, lookout, threads)
+        log, tried = one_round(compiled, problem, states, replicas, lead, options, spent, watcher, threads)
         after = standing_of(problem, tried)
         worth = log.used[0] > 0 and is_progress(reached, after) and _is_progress_ahead(aim, problem, states, tried, threads)
         if log.used[1] > MANY_CHANGES:  # to free memory: the record will be large
@@ -199,14 +199,14 @@ def descend(
             end = states.at(compiled.problem, replicas, lead, np.unique(rows))
             problem, reached = _start(aim, states)
     potential = float(end.score[problem.broker[:, STATE] == BrokerState.ACTIVE, COST].sum())
-    return Chain(rounds, replicas, lead, end, budget, reached, potential, hopes(problem, end))
+    return Chain(rounds, replicas, lead, end, budget, reached, potential, room_left(problem, end))
 
 
 # wide: a target has lists and leaders, a plan has a budget and a log, and each of them has another owner
 # long: the page of docs/search.md, one stage after the other
 def one_round(
     compiled: Compiled, problem: Problem, states: States, replicas: Rows, lead: Rows, options: PlanOptions, budget: Budget,
-    lookout: Lookout, threads: Threads,
+    watcher: Watcher, threads: Threads,
 ) -> tuple[Log, State]:  # fmt: skip
     """One search from the given lists, at which `states` stands. Returns its log and the state that it leads to.
 
@@ -247,7 +247,7 @@ def one_round(
         appraise(problem, target)
         schedule(limits)
     roles, enough, marks = led_goals(problem, compiled.roles), plenty(problem, budget), states.topics_out(problem)
-    begun, cut, low = int(log.used[0]), False, len(problem.broker) + 1
+    published_before, cut, low = int(log.used[0]), False, len(problem.broker) + 1
     firm: Problem | None = None
     most = len(problem.broker) * len(problem.goal) + 1  # broken hard limits: another target with wishes needs fewer
     while not is_spent(problem, budget):
@@ -275,8 +275,8 @@ def one_round(
         # Schedule.
         cut = 2 * schedule() >= enough
         left, low = low, count_low(problem, standing)
-        lookout.tell(low)
-        if lookout.stopped:
+        watcher.tell(low)
+        if watcher.stopped:
             return written(log), standing
         broken = broken_limits(problem, standing)
         if not low or options.budgeted:
@@ -296,7 +296,7 @@ def one_round(
             if options.max_moves == 0 and replicas.size <= MOST_ESCAPED:
                 repack(problem, target, options.seed, False)
             schedule()
-    elif cut and log.used[0] > begun:
+    elif cut and log.used[0] > published_before:
         pass  # the next round finds a target for the remaining budget
     else:
         polish(problem, standing, broker_loads(problem), budget, log, options.seed, by_potential)

@@ -13,7 +13,7 @@ import numpy as np
 from cluster_model.snapshot import BrokerState
 from kernels.compiled import inner, kernel, whole
 from optimizer.problem import HARD, STATE, Problem
-from optimizer.search.bundle import ask_for, ask_for_counts, bundle, last_change, load_change, moved_slots, note_change
+from optimizer.search.bundle import bundle, last_change, load_change, moved_slots, note_change, prefetch_change, prefetch_counts
 from optimizer.search.commit import commit
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.log import Budget, Log, asks, has_room, is_full, is_limited, publish
@@ -77,8 +77,8 @@ def cheapest_broker_first(problem: Problem, state: State, rows: np.ndarray, to: 
     urgent = (lead < 0) | (gone & (problem.broker[before, STATE] != BrokerState.ACTIVE)).any(axis=1)
     moves = ((after >= 0) & ~(after[:, :, None] == before[:, None, :]).any(axis=2)).sum(axis=1)
     price = np.bincount(source + 1, weights=moves * problem.cost[rows], minlength=len(broken) + 1)
-    dearer = sorted(np.flatnonzero(broken).tolist(), key=lambda b: price[b + 1])
-    return [rows[urgent], *(rows[~urgent & (source == b)] for b in dearer), rows]
+    by_price = sorted(np.flatnonzero(broken).tolist(), key=lambda b: price[b + 1])
+    return [rows[urgent], *(rows[~urgent & (source == b)] for b in by_price), rows]
 
 
 # wide: lists and leaders of the target, budget and log of the plan, each with another owner
@@ -99,7 +99,7 @@ def sequence(
     edges = np.linspace(0, count, parts + 1).astype(np.int64).tolist()
 
     def judge_part(i: int) -> None:
-        own = state if parts == 1 else apart(state)
+        own = state if parts == 1 else with_own_sums(state)
         judge_each(problem, own, edges[i], edges[i + 1], pending, to, to_lead, by_potential, judged)
 
     threads.share(judge_part, parts)
@@ -117,7 +117,7 @@ def sequence(
     return len(in_turn(problem, state, budget, log, pending[order], to, to_lead, by_potential, judged, len(left), np.inf))
 
 
-def apart(state: State) -> State:
+def with_own_sums(state: State) -> State:
     """The same placement with its own sums, so that threads can judge changes of different partitions at the same time."""
     names = ("load", "units", "stamp", "touched", "change", "action", "old", "units_before", "fresh")
     return state._replace(**{name: getattr(state, name).copy() for name in names})
@@ -132,10 +132,10 @@ def judge_each(
     """Write into `judged` the judgements of the changes from `first` to below `last`, each by itself on the present `state`."""
     for i in range(first, last):
         if i + SOON < last:
-            ask_for(problem, state, pending[i + SOON], to, to_lead)
+            prefetch_change(problem, state, pending[i + SOON], to, to_lead)
         if i + SOON // 2 < last:
             q = pending[i + SOON // 2]
-            ask_for_counts(problem, state, q, to, q)
+            prefetch_counts(problem, state, q, to, q)
         load_change(state, whole(0), pending[i], to, to_lead)
         judge_one(problem, state, by_potential, judged, i)
 
@@ -168,7 +168,7 @@ def in_turn(
     limited, asked = is_limited(budget), whole(0)
     if first > 0:
         bundle(problem, state, budget, log, left[:count], to, to_lead, by_potential, seen, first)
-        count = keep(left, item, count)
+        count = drop_published(left, item, count)
     while count > 0:
         keys = np.zeros(count)
         for i in range(count):
@@ -184,10 +184,10 @@ def in_turn(
         waiting, numbers = left.copy(), item.copy()
         for i in range(count):
             if i + SOON < count:
-                ask_for(problem, state, waiting[order[i + SOON]], to, to_lead)
+                prefetch_change(problem, state, waiting[order[i + SOON]], to, to_lead)
             if i + SOON // 2 < count:
                 q = waiting[order[i + SOON // 2]]
-                ask_for_counts(problem, state, q, to, q)
+                prefetch_counts(problem, state, q, to, q)
             p, n = waiting[order[i]], numbers[order[i]]
             load_change(state, zero, p, to, to_lead)
             if limited:
@@ -218,12 +218,12 @@ def in_turn(
             bundled = bundle(problem, state, budget, log, left[:count], to, to_lead, by_potential, seen, whole(count))
             if bundled == 0:
                 break
-            count = keep(left, item, count)
+            count = drop_published(left, item, count)
     return left[:count].copy()
 
 
 @inner
-def keep(left: np.ndarray, item: np.ndarray, count: int) -> int:
+def drop_published(left: np.ndarray, item: np.ndarray, count: int) -> int:
     """Drop entries with -1 in `left` from both arrays, among the first `count`; returns how many are left."""
     kept = whole(0)
     for i in range(count):

@@ -32,7 +32,7 @@ from optimizer.search.parameters import (
 )
 from optimizer.search.potential import price
 from optimizer.search.state import LED, State
-from optimizer.search.steps import Step, add, done, fits, hand_on, may_be, new_step, saved_by
+from optimizer.search.steps import Step, add, changes_allowed, hand_on, keeps_load_scores, make_step, new_step, saved_by
 
 HOME, ELSEWHERE, STAND_IN, TRADE, LEADER, FOR_TWO = 0, 1, 2, 3, 4, 5  # kinds of steps
 DRAWN = (HOME, ELSEWHERE, ELSEWHERE, STAND_IN, STAND_IN, STAND_IN, STAND_IN, TRADE, TRADE, LEADER, FOR_TWO, FOR_TWO, FOR_TWO, FOR_TWO)
@@ -88,11 +88,11 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     asks, steps = True, first
     while left > 0:
         before = walk.purse[0]
-        done = ask_all(problem, state, walk, mean) if asks else take_steps(problem, state, walk, min(steps, left), False)
-        saves = walk.purse[0] - before > paid * min(SIDEWAYS_SHARE, SIDEWAYS_RATE * done / state.replicas.size)
+        taken = ask_all(problem, state, walk, mean) if asks else take_steps(problem, state, walk, min(steps, left), False)
+        saves = walk.purse[0] - before > paid * min(SIDEWAYS_SHARE, SIDEWAYS_RATE * taken / state.replicas.size)
         if not asks and not saves:
             break
-        left, asks, steps = left - done, asks and saves, steps if asks else 2 * steps
+        left, asks, steps = left - taken, asks and saves, steps if asks else 2 * steps
     walk.purse[1] = 0.0
     take_steps(problem, state, walk, first // 4, True)
     return float(walk.purse[0])
@@ -174,9 +174,9 @@ def step(problem: Problem, state: State, walk: Walk, at: int, kind: int, firm: b
     least = least_saved(walk)
     n = choose(problem, state, walk, at, kind, least)
     saved = saved_by(problem, walk.step, n)
-    if n == 0 or saved < least or not may_be(problem, state, walk.step, n):
+    if n == 0 or saved < least or not changes_allowed(problem, state, walk.step, n):
         return 0.0
-    if not fits(problem, state, walk.step, n) or not done(problem, state, walk.step, n, firm):
+    if not keeps_load_scores(problem, state, walk.step, n) or not make_step(problem, state, walk.step, n, firm):
         return 0.0
     other = walk.step.entry[n - 1]
     if (kind == STAND_IN or kind == FOR_TWO) and walk.step.home[other // slots, other % slots] != here:
@@ -210,7 +210,7 @@ def choose(problem: Problem, state: State, walk: Walk, at: int, kind: int, least
             return whole(0)
         add(state, walk.step, whole(1), two, home)
         n = whole(2)
-    other = stand_in(problem, state, walk, n, least)
+    other = find_stand_in(problem, state, walk, n, least)
     if other < 0:
         return whole(0)
     add(state, walk.step, n, other, here)
@@ -218,12 +218,12 @@ def choose(problem: Problem, state: State, walk: Walk, at: int, kind: int, least
 
 
 @inner
-def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -> int:
+def find_stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -> int:
     """Entry of a replica that goes from the home of the `n` returning replicas to the broker that the first of them leaves. Of some in a
-    row it saves most, at least `least`, and keeps both brokers within their windows (`find_window`). -1 if there is none."""
+    row it saves most, at least `least`, and keeps both brokers within their windows (`has_window`). -1 if there is none."""
     slots, home, here, saved, found = state.replicas.shape[1], walk.step.target[0], walk.step.source[0], walk.saved, whole(-1)
     paid, hosts = saved_by(problem, walk.step, n), state.hosts[home]
-    if paid < least or not find_window(problem, state, walk, n):
+    if paid < least or not has_window(problem, state, walk, n):
         return found
     at, looked = draw(walk.random, hosts), whole(min(STAND_INS, hosts))
     for i in lanes(looked):
@@ -253,7 +253,7 @@ def stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -
 
 
 @inner
-def find_window(problem: Problem, state: State, walk: Walk, n: int) -> bool:
+def has_window(problem: Problem, state: State, walk: Walk, n: int) -> bool:
     """Write least and most loads of a stand-in for the `n` replicas into `walk`; False if no replica can have them."""
     slots, home, here, wrong = state.replicas.shape[1], walk.step.target[0], walk.step.source[0], 0
     for k in lanes(len(walk.low)):

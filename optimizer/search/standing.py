@@ -72,8 +72,8 @@ def standing_of(problem: Problem, state: State) -> Standing:
     potential, hard = np.zeros((2, int(active.sum())))
     sum_potential(problem, state, np.flatnonzero(active), potential, hard)
     violations = int(np.count_nonzero(state.score[active, :COST] < 1.0))
-    broken = int(broken_limits(problem, state).sum())
-    return Standing(urgent(problem, state), undone(problem, state), broken, count_low(problem, state), violations, potential, hard)
+    broken, first = int(broken_limits(problem, state).sum()), urgent(problem, state)
+    return Standing(first, first + int(state.units[RACKS].sum()), broken, count_low(problem, state), violations, potential, hard)
 
 
 @kernel
@@ -118,7 +118,7 @@ def is_progress(before: Standing, after: Standing) -> bool:
     Repairs count first, urgent ones before others. The potential is that of the brokers that change, with hard goals on loads or without:
     hard limits that cannot be met weigh so much that they would hide the rest.
     """
-    if (after.urgent, after.undone, after.broken) < (before.urgent, before.undone, before.broken) or not after.low:
+    if (after.urgent, after.undone, after.broken) < (before.urgent, before.undone, before.broken) or after.low == 0 < before.low:
         return True
     if after.low < before.low or after.violations < before.violations:
         return bool(after.potential.sum() <= WORSE * before.potential.sum())

@@ -26,7 +26,7 @@ class Step(NamedTuple):
     entry: np.ndarray  # int64 [n], partition * R + slot of replicas that move
     source: np.ndarray  # int64 [n], brokers that they leave
     target: np.ndarray  # int64 [n], brokers that they go to
-    brokers: np.ndarray  # int64 [n], all brokers of the step (`fits`)
+    brokers: np.ndarray  # int64 [n], all brokers of the step (`keeps_load_scores`)
     before: np.ndarray  # float64 [n, G], scores of these before the step
 
 
@@ -61,7 +61,7 @@ def saved_by(problem: Problem, step: Step, n: int) -> float:
 
 
 @inner
-def may_be(problem: Problem, state: State, step: Step, n: int) -> bool:
+def changes_allowed(problem: Problem, state: State, step: Step, n: int) -> bool:
     """Whether each of the `n` changes of a step is allowed by itself. Also False if two of them are of one partition or, with goals on
     topics, if two replicas of one topic go to one broker."""
     slots, topics = state.replicas.shape[1], len(problem.topic_goal)
@@ -100,7 +100,7 @@ def count_brokers(step: Step, n: int) -> int:
 
 
 @inner
-def fits(problem: Problem, state: State, step: Step, n: int) -> bool:
+def keeps_load_scores(problem: Problem, state: State, step: Step, n: int) -> bool:
     """Whether no broker scores lower in goals on loads after the `n` changes of a step; sets `step.brokers` to those that they touch."""
     slots = state.replicas.shape[1]
     step.brokers[0], step.brokers[1], step.brokers[2] = step.source[0], step.target[0], step.source[1]
@@ -118,7 +118,7 @@ def fits(problem: Problem, state: State, step: Step, n: int) -> bool:
 
 
 @inner
-def done(problem: Problem, state: State, step: Step, n: int, firm: bool) -> bool:
+def make_step(problem: Problem, state: State, step: Step, n: int, firm: bool) -> bool:
     """Make the `n` changes of a step; False, and none is made, if a broker would score lower or, if `firm`, the potential would rise."""
     brokers, potential, after = count_brokers(step, n), 0.0, 0.0
     for i in range(brokers):

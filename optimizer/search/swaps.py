@@ -15,7 +15,7 @@ from kernels.compiled import inner, kernel, part, whole
 from kernels.lanes import either, lanes
 from optimizer.problem import COLUMN, Problem
 from optimizer.search.batch import Room
-from optimizer.search.candidates import gather, keep_best, scan, take, topic_burden, watched_goals
+from optimizer.search.candidates import copy_kept, gather, keep_best, scan, topic_burden, watched_goals
 from optimizer.search.commit import relocate
 from optimizer.search.feasible import active_brokers, keeps_limits, may_swap
 from optimizer.search.order import ascending, draw, scramble
@@ -57,10 +57,10 @@ def new_side(problem: Problem, most: int, factor: np.ndarray) -> Side:
 
 
 @inner
-def note(problem: Problem, state: State, cache: VectorCache, side: Side, other: int) -> None:
+def fill_side(problem: Problem, state: State, cache: VectorCache, side: Side, other: int) -> None:
     """Fill in the entries, vectors and burdens of the replicas at `side.place`, for swaps with broker `other`."""
     b, slots = side.at[0], state.replicas.shape[1]
-    take(cache.vector[b], side.factor, side.place, side.at[1], side.vector)
+    copy_kept(cache.vector[b], side.factor, side.place, side.at[1], side.vector)
     for i in range(side.at[1]):
         entry = whole(state.hosted[b, side.place[i]])
         side.entry[i] = entry
@@ -88,7 +88,7 @@ def shortlist(problem: Problem, state: State, cache: VectorCache, watched: np.nd
     for i in lanes(n):
         gains[i] = either(side.factor[i] == 0.0, -np.inf, gains[i])
     side.at[1] = keep_best(gains, n, -np.inf, len(side.place), side.place, room.spare)
-    note(problem, state, cache, side, other)
+    fill_side(problem, state, cache, side, other)
 
 
 @inner
@@ -206,8 +206,8 @@ def swap_one(
             mine.place[k] = (first + k * n // mine.at[1]) % n
         for k in range(theirs.at[1]):
             theirs.place[k] = k
-        note(problem, state, cache, mine, u)
-        note(problem, state, cache, theirs, v)
+        fill_side(problem, state, cache, mine, u)
+        fill_side(problem, state, cache, theirs, v)
         looks[0] += mine.at[1] * theirs.at[1]
         i, j, gain = best_swap(problem, state, watched, mine, theirs, best, False)
         if i >= 0:

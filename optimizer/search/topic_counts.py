@@ -80,7 +80,7 @@ def topic_holds(problem: Problem, state: State, k: int, t: int, b: int) -> int:
 
 
 @part
-def topic_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) -> float:
+def misplaced_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) -> float:
     """By how many the misplaced replicas (or leaders) of broker `b` rise with `by` more of topic `t`; 0 unless the broker is active."""
     if problem.broker[b, STATE] != 0:
         return 0.0
@@ -165,7 +165,7 @@ def recount(problem: Problem, state: State, k: int, p: int, replicas: np.ndarray
 def count_one(problem: Problem, state: State, k: int, p: int, b: int, by: int, counts: bool) -> None:
     """Count `by` more replicas (or leaders) of the topic of `p` on broker `b`, which is 1 or -1; see `recount`."""
     t = whole(problem.topic[p])
-    state.units[k, b] += topic_rise(problem, state, k, t, b, by)
+    state.units[k, b] += misplaced_rise(problem, state, k, t, b, by)
     column = problem.topic_counted[t]
     if counts and column >= 0:
         state.topic_count[column, b, k] = int(state.topic_count[column, b, k]) + by

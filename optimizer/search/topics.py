@@ -25,10 +25,10 @@ from optimizer.search.one_topic import (
     note_bands,
 )
 from optimizer.search.order import scramble
-from optimizer.search.parameters import DONORS, LEAST_TOPIC_GAIN, MOST_DONORS, OFFERED, TOPIC_TARGETS
+from optimizer.search.parameters import DONORS, LEAST_TOPIC_GAIN, MOST_DONORS, MOST_OFFERED, OFFERED, TOPIC_TARGETS
 from optimizer.search.potential import NOTHING, cost_of_gaining, rise_by_loads
 from optimizer.search.state import State
-from optimizer.search.topic_counts import largest_share, topic_rise, wanted_by_all
+from optimizer.search.topic_counts import largest_share, misplaced_rise, wanted_by_all
 
 
 @kernel
@@ -125,7 +125,7 @@ def give(problem: Problem, state: State, view: TopicView, k: int, v: int, short:
     if not strict:
         return False
     found = list_room(view, v, len(view.eligible), len(view.eligible), start)
-    return make_best(problem, state, view, k, list_offers(problem, state, view, v, whole(4 * OFFERED), found), strict)
+    return make_best(problem, state, view, k, list_offers(problem, state, view, v, whole(MOST_OFFERED), found), strict)
 
 
 @inner
@@ -175,7 +175,7 @@ def other_burden(problem: Problem, state: State, k: int, p: int, leads: bool, so
     t = whole(problem.topic[p])
     for o in range(len(problem.topic_goal)):
         if o != k and (leads or problem.topic_goal[o, COUNTS_LEADERS] == 0):
-            rise = topic_rise(problem, state, o, t, source, whole(-1)) + topic_rise(problem, state, o, t, target, whole(1))
+            rise = misplaced_rise(problem, state, o, t, source, whole(-1)) + misplaced_rise(problem, state, o, t, target, whole(1))
             burden += problem.force[problem.topic_goal[o, TOPIC_ROW], STRENGTH] * rise
     return burden
 

@@ -48,7 +48,7 @@ def broken_limits(problem: Problem, state: State) -> npt.NDArray[np.int64]:
     return np.where(hard_limits(problem), over, 0).astype(np.int64)
 
 
-def hopes(problem: Problem, state: State) -> bool:
+def room_left(problem: Problem, state: State) -> bool:
     """Whether some broken hard limit could hold: in sum it allows the load of active brokers, and on one of them the largest replica."""
     goals, active = np.flatnonzero(broken_limits(problem, state)), problem.broker[:, STATE] == BrokerState.ACTIVE
     if not len(goals):

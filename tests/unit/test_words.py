@@ -31,10 +31,7 @@ COMMENT = re.compile(r"(?<!\S)#[^\n]*")
 CASES = ("tests/**/*.py", "benchmarks/**/*.py")
 KAFKAS = {"begin_offsets"}  # the client's own name
 SQL = {"trimtab/history/decisions.py"}  # the columns began and ended
-# The search has terms of its own, such as "band".
-SEARCH = ("optimizer/search/", "optimizer/bounds.py", "optimizer/prefixes.py", "optimizer/spending.py", "optimizer/worth.py")
 PERCENT = re.compile(r"\d %(?![-\w%])")
-PERCENT_LATER = ("optimizer/search/",)  # in docstrings: a change there is compiled again
 Found = Iterator[tuple[int, str]]
 
 
@@ -99,10 +96,7 @@ def files(*patterns: str) -> list[Path]:
 READERS = {
     "prose": (in_prose, files("*.md", "docs/**/*.md")),
     "strings": (in_strings, [path for room in ROOMS for path in files(f"{room}/**/*.py") if str(path.relative_to(ROOT)) not in SQL]),
-    "docstrings": (
-        in_docstrings,
-        [path for room in ROOMS for path in files(f"{room}/**/*.py") if not str(path.relative_to(ROOT)).startswith(SEARCH)],
-    ),
+    "docstrings": (in_docstrings, [path for room in ROOMS for path in files(f"{room}/**/*.py")]),
     "tests": (in_docstrings, [path for path in files(*CASES) if path != Path(__file__)]),
     "names of tests": (in_names, files(*CASES)),
     "settings": (in_settings, files("examples/**/*.yaml", "goals/presets/*.yaml")),
@@ -126,7 +120,7 @@ def test_texts_use_plain_words(kind: str) -> None:
 
 def test_percents_have_one_form() -> None:
     """``50%``, as `cluster_model.quantities.percent` writes it: a report and `explain` wrote it in two."""
-    texts = [path for room in ROOMS for path in files(f"{room}/**/*.py") if not str(path.relative_to(ROOT)).startswith(PERCENT_LATER)]
+    texts = [path for room in ROOMS for path in files(f"{room}/**/*.py")]
     texts += files("README.md", "docs/**/*.md", "examples/goals.yaml", "goals/presets/*.yaml")
     assert not [str(path.relative_to(ROOT)) for path in texts if PERCENT.search(path.read_text(encoding="utf-8"))]
 

@@ -13,7 +13,7 @@ from optimizer.problem import COLUMN, KIND, LIMIT, Problem
 from optimizer.search.batch import Room, new_room
 from optimizer.search.candidates import gather, keep_best, lacks_replicas
 from optimizer.search.commit import build_state
-from optimizer.search.leadership import appraise, promise, promises, survey, transfer_gain
+from optimizer.search.leadership import note_cost, promise, promises, survey, transfer_gain
 from optimizer.search.parameters import DUE_ADDED
 from optimizer.search.state import LED, State
 from optimizer.search.vector_cache import fetch, new_cache
@@ -54,14 +54,14 @@ def exceeded(problem: Problem, state: State, roles: np.ndarray, led: np.ndarray,
     survey(problem, state, led, slopes, room.steep)
     promises(problem, state, cache, led, v, True, True, room)
     worst = -np.inf
-    appraise(problem, state, led, v, costs)
+    note_cost(problem, state, led, v, costs)
     for i in range(n):
         p, s = state.hosted[v, i] // slots, state.hosted[v, i] % slots
         for o in range(slots):
             if state.replicas[p, o] < 0 or o == s or (state.lead[p] != s and state.lead[p] != o):
                 continue
             u = state.replicas[p, o]
-            appraise(problem, state, led, u, costs)
+            note_cost(problem, state, led, u, costs)
             if state.mark[v, i] & LED:
                 gain, most = transfer_gain(problem, state, led, p, v, u, costs), promise(cache, led, v, i, u, 1.0, slopes, mine)
             else:

@@ -12,7 +12,7 @@ from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.course import Net, Placement
 from optimizer.options import PlanOptions
-from optimizer.prefixes import beginning, spent_along, undone_along, undone_of
+from optimizer.prefixes import first_part, spent_along, undone_along, undone_of
 from optimizer.worth import worthwhile_search
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import Scenario, cluster
@@ -30,7 +30,7 @@ def test_every_first_part_of_a_plan(scenario: Scenario, crowded: bool) -> None:
     actions = sum(int(part.log.used[0]) for part in rounds)
     assert len(undone) == len(spent) == actions + 1
     for count in range(1, actions + 1, 3):
-        part = beginning(rounds, count)
+        part = first_part(rounds, count)
         assert sum(int(one.log.used[0]) for one in part) == count
         assert undone[count] == pytest.approx(undone_of(compiled, start.after(part).state(compiled)))
         net = Net.of(part)

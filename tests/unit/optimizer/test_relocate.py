@@ -18,7 +18,7 @@ from optimizer.search.candidates import gather, lacks_replicas, scan
 from optimizer.search.commit import build_state
 from optimizer.search.feasible import may_host
 from optimizer.search.parameters import KEPT, LEAST_GAIN
-from optimizer.search.relocate import propose_moves, weigh, withdraw
+from optimizer.search.relocate import propose_moves, shift_sums, withdraw
 from optimizer.search.state import State
 from optimizer.search.vector_cache import new_cache
 from tests.clusters.goals import goals_text
@@ -54,7 +54,7 @@ def missed(
             if entry == batch.entry[0, m]:
                 chosen = key
         worst = max(worst, (best - chosen) / best if best > 0.0 else 1.0)
-        weigh(problem, state, batch.entry[0, m] // slots, batch.entry[0, m] % slots, source, target)
+        shift_sums(problem, state, batch.entry[0, m] // slots, batch.entry[0, m] % slots, source, target)
     return worst
 
 

@@ -38,6 +38,12 @@ def test_repairs_are_always_worth_it() -> None:
     assert is_progress(before, after)
 
 
+def test_where_no_broker_is_outside_a_round_still_has_to_bring_something() -> None:
+    before = standing(0, 1.0, 1.0, undone=3)  # repairs that cannot be made keep the search going
+    assert not is_progress(before, standing(0, 1.0, 1.001, undone=3))
+    assert is_progress(before, standing(0, 1.0, 1.001, undone=2))
+
+
 def test_a_hard_limit_that_is_mended_is_worth_soft_goals() -> None:
     before, after = standing(1, 0.1, 0.0)._replace(broken=1), standing(3, 1.5, 1.5)
     assert is_progress(before, after)
