@@ -39,7 +39,7 @@ from optimizer.problem import (
 from optimizer.rack_bounds import with_racks
 from optimizer.search.order import ascending
 from optimizer.search.parameters import SOON
-from optimizer.search.state import RACKS, State
+from optimizer.search.state import RACKS, State, is_active
 from optimizer.search.topic_counts import all_marked
 from optimizer.topic_bounds import forced_by_topics
 
@@ -143,7 +143,7 @@ def leaving(
     out, beyond = np.zeros(len(problem.goal), np.int64), np.zeros(len(problem.goal))
     amounts = np.zeros((len(problem.goal), room if few else 0))
     for b in range(len(problem.broker)):
-        outs = outside(problem, state, b, low, high, out) if problem.broker[b, STATE] == 0 else whole(0)
+        outs = outside(problem, state, b, low, high, out) if is_active(problem, b) else whole(0)
         if outs == 0:
             continue
         n = state.hosts[b]

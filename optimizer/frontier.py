@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from optimizer.plan import Step
-from optimizer.problem import HARD, STATE, WEIGHT, Compiled
+from optimizer.problem import ACTIVE, HARD, STATE, WEIGHT, Compiled
 
 if TYPE_CHECKING:
     from optimizer.actions import ActionTable
@@ -31,7 +31,7 @@ class Frontier(Sequence[Step]):
         self._sizes = problem.size[table.changes.partition]
         self._soft = np.flatnonzero(problem.goal[:, HARD] == 0)
         self._weight = problem.force[self._soft, WEIGHT]
-        self._active = problem.broker[:, STATE] == 0
+        self._active = problem.broker[:, STATE] == ACTIVE
         self._scores = start.score[:, : len(compiled.goals)].copy()
 
     def __len__(self) -> int:

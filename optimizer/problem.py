@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cluster_model.snapshot import FloatArray
+from cluster_model.snapshot import BrokerState, FloatArray
 from goals.model import Goal
 from kernels.compiled import by_reference
 from optimizer.caution import Caution
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from optimizer.broker_sets import Sets
 
 DISTRIBUTION, LIMIT, RACK, TOPIC = 0, 1, 2, 3  # kinds of goals
+ACTIVE, DRAINING, DEAD, EXCLUDED = map(int, BrokerState)  # states of brokers
 NO_RACK_GOAL, SOFT_RACK, HARD_RACK = 0, 1, 2
 
 HINGE = 0.99  # the potential starts to rise a little inside the band, and a little below a soft limit

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, kernel
-from optimizer.problem import COUNTS_LEADERS, MOVABLE, STATE, Problem
+from optimizer.problem import COUNTS_LEADERS, MOVABLE, Problem
 from optimizer.search.order import ascending
-from optimizer.search.state import State
+from optimizer.search.state import State, is_active
 from optimizer.search.topic_counts import largest_share, topic_band, wanted_by_all
 
 Array = np.ndarray
@@ -70,7 +70,7 @@ def add_topics(problem: Problem, state: State, k: int, marks: Array, found: Forc
             by_size = smallest_first(problem, first, last)
         out, come, out_size, come_size, largest = 0, 0, 0.0, 0.0, 0
         for b in range(brokers if needs else 0):
-            if problem.broker[b, STATE] == 0:
+            if is_active(problem, b):
                 lack = min(topic_band(problem, k, t, b)[0] - count[b], free - movable[b])
                 if lack > 0:
                     come += lack
@@ -88,7 +88,7 @@ def add_topics(problem: Problem, state: State, k: int, marks: Array, found: Forc
         for p in range(first, last):
             for s in range(slots):
                 b = state.replicas[p, s]
-                if b >= 0 and problem.broker[b, STATE] == 0 and give[b] == 0:
+                if b >= 0 and is_active(problem, b) and give[b] == 0:
                     over = count[b] - topic_band(problem, k, t, b)[1]
                     if over > 0:
                         give[b] = min(over, movable[b])

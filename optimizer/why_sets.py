@@ -11,7 +11,7 @@ import numpy as np
 
 from cluster_model.snapshot import Snapshot
 from optimizer.broker_sets import REST, outside_sets, strays
-from optimizer.problem import MOVABLE, STATE, Compiled
+from optimizer.problem import ACTIVE, MOVABLE, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.why_hosts import blockers
 from optimizer.why_words import counted, few
@@ -89,5 +89,5 @@ def active_words(compiled: Compiled, p: int) -> str:
     """How many active brokers the set of partition `p` has."""
     assert compiled.sets is not None
     problem = compiled.problem
-    takers = compiled.sets.takers(int(problem.topic[p])) & (problem.broker[:, STATE] == 0)
+    takers = compiled.sets.takers(int(problem.topic[p])) & (problem.broker[:, STATE] == ACTIVE)
     return f"{set_name(compiled, p)} has {counted(int(takers.sum()), 'active broker')}"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import both, by_reference, inner, kernel, whole
-from optimizer.problem import STATE, Problem
+from optimizer.problem import ACTIVE, STATE, Problem
 from optimizer.search.batch import Batch, Room, new_batch, new_room
 from optimizer.search.candidates import watched_goals
 from optimizer.search.leadership import find_all, survey, transfer_leaders
@@ -78,7 +78,7 @@ def balance(
     threads = threads or Threads()
     least = least if threads.count > 1 else UNSHARED
     brokers, goals = len(problem.broker), len(problem.goal)
-    eligible = problem.broker[:, STATE] == 0
+    eligible = problem.broker[:, STATE] == ACTIVE
     if eligible.sum() < 2:
         return 0
     typical = float(state.hosts[eligible].sum() / eligible.sum())

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import ahead, inner, part, whole
-from optimizer.problem import FOLLOWING, LEADING, RACK_GOAL, SOFT_RACK, STATE, Problem
+from optimizer.problem import FOLLOWING, LEADING, RACK_GOAL, SOFT_RACK, Problem
 from optimizer.search.evaluate import acceptable, evaluate
 from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
 from optimizer.search.parameters import BUNDLE_LOOKS, LEAST_STEP, VAIN_LOOKS, VAIN_LOOKS_EACH
 from optimizer.search.potential import scores_low
-from optimizer.search.state import LEAD, MAX_CHANGES, PARTITION, RACKS, State
+from optimizer.search.state import LEAD, MAX_CHANGES, PARTITION, RACKS, State, is_active
 
 
 # wide: lists and leaders of the target, budget and log of the plan, each with another owner
@@ -205,7 +205,7 @@ def touches_outside(problem: Problem, state: State, p: int, to: np.ndarray, to_l
     for s in range(to.shape[1]):
         old = state.replicas[p, s]
         if old >= 0 and differs(state, p, s, to, to_lead):
-            if problem.broker[old, STATE] != 0:
+            if not is_active(problem, old):
                 return True
             if scores_low(problem, state, old) or scores_low(problem, state, to[p, s]):
                 return True

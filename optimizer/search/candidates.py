@@ -20,7 +20,6 @@ from optimizer.problem import (
     LIMIT,
     LOW,
     MEAN,
-    STATE,
     STRENGTH,
     TOPIC_ROW,
     Problem,
@@ -28,7 +27,7 @@ from optimizer.problem import (
 from optimizer.search.order import nth_largest
 from optimizer.search.parameters import ANYWAY, COST_ADDED, DUE_ADDED, HALVINGS, LACKING
 from optimizer.search.potential import cost_at, curve, linear_cost
-from optimizer.search.state import STRAY, State
+from optimizer.search.state import STRAY, State, is_active
 from optimizer.search.topic_counts import misplaced_rise
 from optimizer.search.vector_cache import VectorCache, fetch
 
@@ -47,7 +46,7 @@ def watched_goals(problem: Problem, state: State) -> np.ndarray:
         for b in range(len(problem.broker)):
             if counts:
                 break
-            if problem.broker[b, STATE] == 0:
+            if is_active(problem, b):
                 counts = state.load[b, problem.goal[g, COLUMN]] > problem.table[b, g, CEILING]
         if counts:
             watched[count] = g

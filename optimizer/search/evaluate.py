@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
+    DEAD,
+    DRAINING,
     GROUP,
     GROUPS,
     HARD,
@@ -33,7 +35,7 @@ from optimizer.problem import (
 from optimizer.search.commit import carry, put, shift
 from optimizer.search.feasible import in_set, loses_rack
 from optimizer.search.potential import assess, assess_racks
-from optimizer.search.state import COST, LEAD, PARTITION, State
+from optimizer.search.state import COST, LEAD, PARTITION, State, is_active
 from optimizer.search.topic_counts import recount
 
 TOLERANCE = 1e-9
@@ -175,9 +177,9 @@ def note_old(problem: Problem, state: State, n: int) -> int:
             old = state.replicas[p, s]
             state.old[i, s] = old
             if old >= 0 and (old != state.change[i, s] or (state.lead[p] == s and lead != s)):
-                if problem.broker[old, STATE] == 2:
+                if problem.broker[old, STATE] == DEAD:
                     repairs |= 1 << REPAIRS_DEAD
-                elif problem.broker[old, STATE] == 1:
+                elif problem.broker[old, STATE] == DRAINING:
                     repairs |= 1 << REPAIRS_DRAINING
     return repairs
 
@@ -202,7 +204,7 @@ def touches_low(problem: Problem, state: State, touched: int) -> bool:
     """Whether one of the `touched` brokers is eligible and scores below 1 in any goal before the action."""
     for t in range(touched):
         b = state.touched[t]
-        for g in range(len(problem.goal) if problem.broker[b, STATE] == 0 else 0):
+        for g in range(len(problem.goal) if is_active(problem, b) else 0):
             if state.score[b, g] < 1.0:
                 return True
     return False
@@ -218,7 +220,7 @@ def compare_scores(problem: Problem, state: State, touched: int) -> tuple[int, b
         for t in range(touched):
             b = state.touched[t]
             before, after = state.score[b, g], state.fresh[t, g]
-            if problem.broker[b, STATE] != 0:
+            if not is_active(problem, b):
                 continue
             low_before = min(low_before, before)
             low_after = min(low_after, after)

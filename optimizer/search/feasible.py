@@ -26,11 +26,10 @@ from optimizer.problem import (
     RACK_OF,
     SET_OF,
     SETS,
-    STATE,
     Problem,
 )
 from optimizer.search.potential import NOTHING, more_load
-from optimizer.search.state import State
+from optimizer.search.state import State, is_active, is_leaving
 from optimizer.search.topic_counts import misplaced_rise
 
 
@@ -39,7 +38,7 @@ def active_brokers(problem: Problem) -> np.ndarray:
     """int64: active brokers, which may take replicas, ascending."""
     found, count = np.zeros(len(problem.broker), np.int64), 0
     for b in range(len(problem.broker)):
-        if problem.broker[b, STATE] == 0:
+        if is_active(problem, b):
             found[count] = b
             count += 1
     return found[:count]
@@ -57,10 +56,9 @@ def in_set(problem: Problem, p: int, b: int) -> bool:
 @inner
 def must_leave(problem: Problem, p: int, b: int) -> bool:
     """Whether a replica of partition `p` has to leave broker `b`, which is dead, draining or of another set, and may leave it."""
-    gone = problem.broker[b, STATE]
-    if gone == 1 or gone == 2:
+    if is_leaving(problem, b):
         return bool(problem.partition[p, MENDABLE] == 1)
-    return bool(gone == 0 and problem.partition[p, MOVABLE] == 1 and not in_set(problem, p, b))
+    return bool(is_active(problem, b) and problem.partition[p, MOVABLE] == 1 and not in_set(problem, p, b))
 
 
 @inner
@@ -106,7 +104,7 @@ def loses_rack(problem: Problem, p: int, before: np.ndarray, after: np.ndarray, 
         if b < 0:
             continue
         now = target if o == s else after[o]
-        if now != b and (problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2 or not in_set(problem, p, b)):
+        if now != b and (is_leaving(problem, b) or not in_set(problem, p, b)):
             return False
         old_first, new_first = True, True
         for e in range(o):
@@ -121,7 +119,7 @@ def loses_rack(problem: Problem, p: int, before: np.ndarray, after: np.ndarray, 
 @inner
 def may_host(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
     """Whether slot `s` of `p` may move to broker `target`: active, of the set, not in the list, with room in rack and hard limits."""
-    if problem.broker[target, STATE] != 0 or state.hosts[target] >= state.hosted.shape[1]:
+    if not is_active(problem, target) or state.hosts[target] >= state.hosted.shape[1]:
         return False
     if not may_swap(problem, state, p, s, target):
         return False
@@ -153,7 +151,7 @@ def legal_moves(problem: Problem, state: State, partitions: np.ndarray, slots: n
 @inner
 def fits_as_leader(problem: Problem, state: State, p: int, b: int) -> bool:
     """Whether broker `b` is active and stays within its hard limits when its follower of `p` becomes the leader."""
-    return problem.broker[b, STATE] == 0 and fits_limits(problem, state, b, p, whole(FOLLOWING), whole(LEADING))
+    return is_active(problem, b) and fits_limits(problem, state, b, p, whole(FOLLOWING), whole(LEADING))
 
 
 @inner
@@ -248,9 +246,9 @@ def window(problem: Problem, state: State, b: int, g: int) -> tuple[float, float
 def full_score(problem: Problem, b: int, g: int) -> tuple[float, float]:
     """Least and most load with which broker `b` has the full score in goal `g` on loads."""
     mean = problem.table[b, g, MEAN]
-    if problem.broker[b, STATE] == 0 and problem.goal[g, KIND] == LIMIT:
+    if is_active(problem, b) and problem.goal[g, KIND] == LIMIT:
         return -np.inf, float(problem.table[b, g, CEILING])
-    if problem.broker[b, STATE] != 0 or mean <= 0.0:
+    if not is_active(problem, b) or mean <= 0.0:
         return -np.inf, np.inf
     bound = problem.table[b, g, BOUND] * (1.0 + 1e-9)
     low, high = mean - bound, mean + bound

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import ahead, inner, whole
-from optimizer.problem import COLUMN, COUNTS_LEADERS, FOLLOWING, LEADING, STATE, STRENGTH, TOPIC_ROW, Problem
+from optimizer.problem import COLUMN, COUNTS_LEADERS, EXCLUDED, FOLLOWING, LEADING, STATE, STRENGTH, TOPIC_ROW, Problem
 from optimizer.search.batch import Batch, Room
 from optimizer.search.candidates import cut_of, topic_burden
 from optimizer.search.commit import transfer
@@ -16,7 +16,7 @@ from optimizer.search.feasible import fits_as_leader
 from optimizer.search.parameters import LEADERSHIPS, LEAST_GAIN, LEAST_SLACK, LOOKED_AT, SLACK, SOON
 from optimizer.search.partners import leans
 from optimizer.search.potential import cost_at, curve, linear_cost, slope_at
-from optimizer.search.state import LED, State
+from optimizer.search.state import LED, State, is_active
 from optimizer.search.vector_cache import VectorCache, fetch
 
 
@@ -58,7 +58,7 @@ def find_leaders(problem: Problem, state: State, cache: VectorCache, led: np.nda
             gives = state.lead[p] == s
             for o in range(slots if state.lead[p] >= 0 else 0):
                 u = state.replicas[p, o]
-                if u < 0 or o == s or (problem.broker[u, STATE] != 0 if gives else o != state.lead[p] or problem.broker[u, STATE] == 3):
+                if u < 0 or o == s or (not is_active(problem, u) if gives else o != state.lead[p] or problem.broker[u, STATE] == EXCLUDED):
                     continue
                 most = promise(cache, led, v, i, u, 1.0 if gives else -1.0, slopes, mine)
                 if most <= LEAST_GAIN or (found == LEADERSHIPS and most < best_gain[LEADERSHIPS - 1]):

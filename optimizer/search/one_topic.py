@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, whole
-from optimizer.problem import MOVABLE, STATE, Problem
+from optimizer.problem import MOVABLE, Problem
 from optimizer.search.commit import relocate, transfer
 from optimizer.search.feasible import active_brokers
 from optimizer.search.order import scramble
 from optimizer.search.parameters import MOST_OFFERED, MOST_OFFERS
-from optimizer.search.state import State
+from optimizer.search.state import State, is_active
 from optimizer.search.topic_counts import topic_band
 
 
@@ -58,7 +58,7 @@ def lay_out_topic(problem: Problem, state: State, view: TopicView, t: int, leade
     for p in range(view.first[0], view.first[1]):
         for s in range(slots):
             b = state.replicas[p, s]
-            if b < 0 or problem.broker[b, STATE] != 0 or (leaders and state.lead[p] != s):
+            if b < 0 or not is_active(problem, b) or (leaders and state.lead[p] != s):
                 continue
             if view.held[b] == 0:
                 view.holders[found] = b
@@ -148,7 +148,7 @@ def list_requests(problem: Problem, state: State, view: TopicView, u: int, most:
         entry = whole(i if entries <= most else scramble(start + i) % entries)
         p, s = view.first[0] + entry // slots, entry % slots
         b = state.replicas[p, s]
-        if b < 0 or b == u or problem.broker[b, STATE] != 0 or problem.partition[p, MOVABLE] == 0:
+        if b < 0 or b == u or not is_active(problem, b) or problem.partition[p, MOVABLE] == 0:
             continue
         if (not leaders or state.lead[p] == s) and view.held[b] > view.low[b]:
             view.offer[found, 0], view.offer[found, 1] = entry, u

@@ -11,25 +11,10 @@ import numpy as np
 
 from kernels.compiled import by_reference, inner, part
 from kernels.lanes import either, lanes, larger
-from optimizer.problem import (
-    COLUMN,
-    DISTRIBUTION,
-    HIGH,
-    KIND,
-    LOW,
-    MEAN,
-    RACK_OF,
-    SAME_RACK,
-    SCALE,
-    SET_OF,
-    SPREAD,
-    STATE,
-    STRENGTH,
-    Problem,
-)
+from optimizer.problem import COLUMN, DISTRIBUTION, HIGH, KIND, LOW, MEAN, RACK_OF, SAME_RACK, SCALE, SET_OF, SPREAD, STRENGTH, Problem
 from optimizer.search.order import scramble
 from optimizer.search.potential import cost_at
-from optimizer.search.state import State
+from optimizer.search.state import State, is_active
 
 
 @by_reference
@@ -109,7 +94,7 @@ def best_of(problem: Problem, v: int, most: int, noise: int, partners: np.ndarra
     found = 0
     for u in range(len(worth)):
         far = problem.setting[SAME_RACK] == 1 and problem.broker[u, RACK_OF] != problem.broker[v, RACK_OF]
-        if u == v or far or problem.broker[u, SET_OF] != problem.broker[v, SET_OF] or problem.broker[u, STATE] != 0:
+        if u == v or far or problem.broker[u, SET_OF] != problem.broker[v, SET_OF] or not is_active(problem, u):
             continue
         if noise != 0:
             worth[u] *= 1.0 - 0.3 * ((scramble(noise + v * 1000003 + u) & 0xFFFF) / 65536.0)

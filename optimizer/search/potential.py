@@ -32,7 +32,6 @@ from optimizer.problem import (
     RACK_OF,
     SCALE,
     SPREAD,
-    STATE,
     STEEP,
     STRENGTH,
     TOPIC_ROW,
@@ -40,7 +39,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.parameters import COST_ADDED
-from optimizer.search.state import RACKS, State
+from optimizer.search.state import RACKS, State, is_active
 from optimizer.search.topic_counts import misplaced_rise
 
 NOTHING = -1  # role of a broker that holds no replica of the partition
@@ -87,7 +86,7 @@ def shares_rack(problem: Problem, state: State, p: int) -> bool:
 def assess(problem: Problem, state: State, b: int, score: np.ndarray) -> float:
     """The part of the potential that broker `b` has; writes its score in each goal into `score` float64 [G or more]."""
     cost = 0.0
-    eligible = problem.broker[b, STATE] == 0
+    eligible = is_active(problem, b)
     for g in range(len(problem.goal)):
         kind = problem.goal[g, KIND]
         if kind == DISTRIBUTION:
@@ -170,7 +169,7 @@ def is_out(problem: Problem, state: State, b: int, g: int) -> bool:
 @inner
 def scores_low(problem: Problem, state: State, b: int) -> bool:
     """Whether broker `b` is eligible and `is_out` in any goal."""
-    if problem.broker[b, STATE] != 0:
+    if not is_active(problem, b):
         return False
     for g in range(len(problem.goal)):
         if is_out(problem, state, b, g):
@@ -274,7 +273,7 @@ def badness(problem: Problem, state: State, b: int, weighted: bool) -> float:
 @inner
 def is_low(problem: Problem, state: State, b: int) -> bool:
     """Whether broker `b` is eligible and `is_out` in a goal on loads."""
-    if problem.broker[b, STATE] != 0:
+    if not is_active(problem, b):
         return False
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] <= LIMIT and is_out(problem, state, b, g):

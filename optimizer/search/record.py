@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import kernel, whole
-from optimizer.problem import STATE, Compiled, Problem
+from optimizer.problem import Compiled, Problem
 from optimizer.search.bundle import prefetch_change, prefetch_counts
 from optimizer.search.evaluate import acceptable, adopt, evaluate
 from optimizer.search.log import Log, load_action
 from optimizer.search.parameters import SOON
-from optimizer.search.state import Rows, State
+from optimizer.search.state import Rows, State, is_active
 
 
 class BrokenRuleError(RuntimeError):
@@ -175,7 +175,7 @@ def write_lists(
             old = replicas[p, s] if earlier < 0 else log.replicas[earlier, s]
             new = log.replicas[i, s]
             if old != new:
-                front = front or (leader >= 0 and problem.broker[leader, STATE] == 0)
+                front = front or (leader >= 0 and is_active(problem, leader))
                 for o in range(slots):
                     if before[i, o] == old:
                         row[o] = new

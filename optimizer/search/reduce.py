@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
-from optimizer.problem import FOLLOWING, LEADING, STATE, Problem
+from optimizer.problem import FOLLOWING, LEADING, Problem
 from optimizer.search.commit import write_row
 from optimizer.search.feasible import may_host, misplaces
 from optimizer.search.parameters import HOME_SHARE, LAST_BROKERS, SOON
 from optimizer.search.sideways import cost_of_moves, sideways
 from optimizer.search.standing import count_low
-from optimizer.search.state import Rows, State
+from optimizer.search.state import Rows, State, is_active
 from optimizer.search.states import differing
 from optimizer.search.steps import Step, add, hand_on, keeps_load_scores, make_step, new_step
 
@@ -84,4 +84,4 @@ def leads_again(problem: Problem, state: State, home: np.ndarray, home_lead: np.
     want, lead = home_lead[p], state.lead[p]
     if want < 0 or want == lead or lead < 0 or home[p, want] != state.replicas[p, want]:
         return False
-    return bool(problem.broker[home[p, want], STATE] == 0 and hand_on(problem, state, p, want, False))
+    return bool(is_active(problem, home[p, want]) and hand_on(problem, state, p, want, False))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import inner, part, whole
-from optimizer.problem import HARD_RACK, MENDABLE, MOVABLE, RACK_GOAL, RACK_LIMIT, SETS, STATE, Problem
+from optimizer.problem import EXCLUDED, HARD_RACK, MENDABLE, MOVABLE, RACK_GOAL, RACK_LIMIT, SETS, STATE, Problem
 from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, acceptable, evaluate, propose
 from optimizer.search.feasible import active_brokers, may_swap, must_leave, rack_mates
 from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
 from optimizer.search.parameters import LEAST_RANK, LEAST_STEP, URGENT, USEFUL
 from optimizer.search.repair import crowds
-from optimizer.search.state import State
+from optimizer.search.state import State, is_active, is_leaving
 
 MENDS = 1 << REPAIRS_DEAD | 1 << REPAIRS_DRAINING | 1 << REPAIRS_LEADERLESS  # repairs for which partitions of excluded topics may change
 
@@ -53,7 +53,7 @@ def relieve(problem: Problem, state: State, budget: Budget, log: Log, by_potenti
 def needs_relief(problem: Problem, state: State) -> bool:
     """Whether any partition may need a repair by `relieve`."""
     for b in range(len(state.hosts)):
-        if state.hosts[b] > 0 and (problem.broker[b, STATE] == 1 or problem.broker[b, STATE] == 2):
+        if state.hosts[b] > 0 and is_leaving(problem, b):
             return True
     for p in range(len(state.lead)):
         if state.lead[p] < 0:
@@ -95,9 +95,9 @@ def may_lead(problem: Problem, state: State, p: int, s: int, target: int, lead: 
         return True
     if lead < 0 or state.replicas[p, lead] < 0:
         return False
-    if problem.broker[target if lead == s else state.replicas[p, lead], STATE] != 0:
+    if not is_active(problem, target if lead == s else state.replicas[p, lead]):
         return False
-    return bool(state.lead[p] < 0 or problem.broker[state.replicas[p, state.lead[p]], STATE] != 3)
+    return bool(state.lead[p] < 0 or problem.broker[state.replicas[p, state.lead[p]], STATE] != EXCLUDED)
 
 
 @part

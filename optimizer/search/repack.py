@@ -16,6 +16,7 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, whole
 from optimizer.problem import (
+    ACTIVE,
     COLUMN,
     DISTRIBUTION,
     FOLLOWING,
@@ -55,7 +56,7 @@ from optimizer.search.partners import BrokerLoads, broker_loads, rank_partners
 from optimizer.search.pool import Pool, Prices, count_out, excess, fits, go_back, paid_for, pool_of, send, settle, undo
 from optimizer.search.potential import is_out, price
 from optimizer.search.standing import count_low
-from optimizer.search.state import COST, LED, Rows, State
+from optimizer.search.state import COST, LED, Rows, State, is_active
 
 MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: few brokers need few moves, many allow more changes
 
@@ -85,7 +86,7 @@ def repack(problem: Problem, state: State, seed: int, moves: bool = True) -> int
     For n brokers outside, about `VAIN_ATTEMPTS` + 2 n times `ANNEAL_STEPS` steps of O(G), fewer if replicas are few; for a whole cluster
     at most `WHOLE_TRIES` times `WHOLE_STEPS`.
     """
-    eligible = np.flatnonzero(problem.broker[:, STATE] == 0)
+    eligible = np.flatnonzero(problem.broker[:, STATE] == ACTIVE)
     low = count_low(problem, state)
     small = len(eligible) <= MEMBERS[-1] and state.replicas.size <= WHOLE_CLUSTER
     if len(eligible) < 2 or (not small and (not low or low > max(PACKED_BROKERS * len(eligible), MEMBERS[-1]))):
@@ -101,7 +102,7 @@ def repack(problem: Problem, state: State, seed: int, moves: bool = True) -> int
 
 def decisive_goals(problem: Problem, state: State) -> Rows:
     """int64: goals on loads, without limits that no broker breaks and that are no tighter than a band on the same load."""
-    eligible = problem.broker[:, STATE] == 0
+    eligible = problem.broker[:, STATE] == ACTIVE
     table, kind = problem.table[eligible], problem.goal[:, KIND]
     counts = (kind <= LIMIT) & (table[:, :, SCALE] > 0.0).any(axis=0)
     for g in np.flatnonzero(counts & (kind == LIMIT)).tolist():
@@ -118,7 +119,7 @@ def decisive_goals(problem: Problem, state: State) -> Rows:
 @inner
 def is_astray(problem: Problem, state: State, b: int) -> bool:
     """Whether an active broker is outside a goal that its immovable replicas do not break alone. Goals on racks do not count."""
-    if problem.broker[b, STATE] != 0:
+    if not is_active(problem, b):
         return False
     slots = state.replicas.shape[1]
     for g in range(len(problem.goal)):

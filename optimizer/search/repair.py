@@ -12,13 +12,26 @@ import numpy as np
 from cluster_model.snapshot import BrokerState
 from kernels.compiled import inner, kernel, whole
 from optimizer.broker_sets import strays
-from optimizer.problem import COLUMN, FOLLOWING, HIGH, LEADING, MENDABLE, MOVABLE, NO_RACK_GOAL, RACK_GOAL, RACK_LIMIT, STATE, Problem
+from optimizer.problem import (
+    COLUMN,
+    EXCLUDED,
+    FOLLOWING,
+    HIGH,
+    LEADING,
+    MENDABLE,
+    MOVABLE,
+    NO_RACK_GOAL,
+    RACK_GOAL,
+    RACK_LIMIT,
+    STATE,
+    Problem,
+)
 from optimizer.search.commit import relocate, transfer
 from optimizer.search.feasible import active_brokers, may_host, must_leave, rack_mates
 from optimizer.search.order import scramble
 from optimizer.search.parameters import LEAST_SLACK, MANY_TARGETS, MANY_TO_MOVE, MOST_MENDERS, SAMPLED_TARGETS, SLACK
 from optimizer.search.potential import NOTHING, cost_of_gaining, curve, exposed_goals, linear_cost, scores_low, slope_at, topic_cost
-from optimizer.search.state import RACKS, Rows, State
+from optimizer.search.state import RACKS, Rows, State, is_active
 
 
 class Hosts(NamedTuple):
@@ -110,7 +123,7 @@ def best_heir(problem: Problem, state: State, p: int, leaving: int) -> tuple[int
     best, best_cost = whole(-1), np.inf
     for s in range(state.replicas.shape[1]):
         b = state.replicas[p, s]
-        if b < 0 or s == leaving or s == state.lead[p] or problem.broker[b, STATE] != 0:
+        if b < 0 or s == leaving or s == state.lead[p] or not is_active(problem, b):
             continue
         cost = cost_of_gaining(problem, state, b, p, whole(FOLLOWING), whole(LEADING))
         if cost < best_cost:
@@ -271,7 +284,7 @@ def giving_slot(problem: Problem, state: State, exposed: np.ndarray, p: int) -> 
     best, most = whole(-1), 0.0
     for s in range(state.replicas.shape[1]):
         b = state.replicas[p, s]
-        if not is_crowded(problem, state, p, s) or problem.broker[b, STATE] != 0:
+        if not is_crowded(problem, state, p, s) or not is_active(problem, b):
             continue
         for g in exposed:
             load, high = state.load[b, problem.goal[g, COLUMN]], problem.table[b, g, HIGH]
@@ -293,6 +306,6 @@ def crowds(state: State) -> bool:
 def is_crowded(problem: Problem, state: State, p: int, s: int) -> bool:
     """Whether slot `s` of `p` is in a rack with more replicas of `p` than allowed, on a broker that is not excluded."""
     b = state.replicas[p, s]
-    if b < 0 or problem.broker[b, STATE] == 3:
+    if b < 0 or problem.broker[b, STATE] == EXCLUDED:
         return False
     return bool(rack_mates(problem, state, p, b) > problem.partition[p, RACK_LIMIT])

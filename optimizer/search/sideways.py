@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
 from kernels.lanes import either, lanes, larger, number, smaller
-from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, STATE, Problem
+from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, Problem
 from optimizer.search.feasible import active_brokers, role_of
 from optimizer.search.order import draw, scramble
 from optimizer.search.parameters import (
@@ -31,7 +31,7 @@ from optimizer.search.parameters import (
     STAND_INS,
 )
 from optimizer.search.potential import price
-from optimizer.search.state import LED, State
+from optimizer.search.state import LED, State, is_active
 from optimizer.search.steps import Step, add, changes_allowed, hand_on, keeps_load_scores, make_step, new_step, saved_by
 
 HOME, ELSEWHERE, STAND_IN, TRADE, LEADER, FOR_TWO = 0, 1, 2, 3, 4, 5  # kinds of steps
@@ -149,7 +149,7 @@ def list_away(problem: Problem, state: State, walk: Walk, moved: np.ndarray) -> 
             if walk.step.home[p, s] >= 0 and state.replicas[p, s] != walk.step.home[p, s]:
                 walk.away[n] = p * state.replicas.shape[1] + s
                 total += price(problem, walk.step.home, walk.away[n], state.replicas[p, s])
-                free += 1 if problem.broker[walk.step.home[p, s], STATE] == 0 else 0
+                free += 1 if is_active(problem, walk.step.home[p, s]) else 0
                 n += 1
     walk.left[0] = n
     homes = np.zeros(n, np.int64)
@@ -297,7 +297,7 @@ def pass_on(problem: Problem, state: State, walk: Walk, entry: int, firm: bool) 
         return
     follower = s if lead != s else draw(walk.random, slots)
     there, here = state.replicas[p, follower], state.replicas[p, lead]
-    if follower == lead or there < 0 or problem.broker[there, STATE] != 0 or problem.broker[here, STATE] != 0:
+    if follower == lead or there < 0 or not is_active(problem, there) or not is_active(problem, here):
         return
     if weighs(problem, walk, p):
         hand_on(problem, state, p, follower, firm)

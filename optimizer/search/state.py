@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernels.compiled import by_reference
-from optimizer.problem import STATE, Problem
+from kernels.compiled import by_reference, part
+from optimizer.problem import ACTIVE, DEAD, DRAINING, STATE, Problem
 from optimizer.search.parameters import LIST_STEP
 
 
@@ -52,9 +52,21 @@ COST, RACKS = -1, -1  # last column of `score` and `fresh`, last row of `units`
 LEAD, PARTITION = -1, -2  # last columns of `change` and `old`
 
 
+@part
+def is_active(problem: Problem, b: int) -> bool:
+    """Whether broker `b` may take replicas and leaderships."""
+    return bool(problem.broker[b, STATE] == ACTIVE)
+
+
+@part
+def is_leaving(problem: Problem, b: int) -> bool:
+    """Whether all replicas have to leave broker `b`, because it is dead or draining."""
+    return bool(problem.broker[b, STATE] == DRAINING or problem.broker[b, STATE] == DEAD)
+
+
 def list_room(problem: Problem, hosts: np.ndarray, partitions: int, slots: int) -> int:
     """Entries to reserve for each replica list; `hosts` int64 [B] are their lengths. Rounded, so that it seldom changes with them."""
-    eligible = max(int((problem.broker[:, STATE] == 0).sum()), 1)
+    eligible = max(int((problem.broker[:, STATE] == ACTIVE).sum()), 1)
     most = int(hosts.max(initial=0))
     roomy = max(most + most // 4, 3 * int(hosts.sum()) // eligible) + 64
     roomy = -(-roomy // LIST_STEP) * LIST_STEP

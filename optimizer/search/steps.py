@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, whole
-from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, RACK_GOAL, RACK_OF, SOFT_RACK, STATE, Problem
+from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, RACK_GOAL, RACK_OF, SOFT_RACK, Problem
 from optimizer.search.commit import send, transfer, write_row
 from optimizer.search.feasible import full_score, keeps_scores, linear_goals, may_swap, misplaces, role_of, scores_hold
 from optimizer.search.potential import price
-from optimizer.search.state import COST, State
+from optimizer.search.state import COST, State, is_active
 
 
 class Step(NamedTuple):
@@ -67,7 +67,7 @@ def changes_allowed(problem: Problem, state: State, step: Step, n: int) -> bool:
     slots, topics = state.replicas.shape[1], len(problem.topic_goal)
     for i in range(n):
         p, target = step.entry[i] // slots, step.target[i]
-        if target == step.source[i] or problem.broker[target, STATE] != 0 or problem.partition[p, MOVABLE] == 0:
+        if target == step.source[i] or not is_active(problem, target) or problem.partition[p, MOVABLE] == 0:
             return False
         for j in range(i):
             q = step.entry[j] // slots

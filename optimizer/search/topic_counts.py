@@ -8,8 +8,8 @@ import numpy as np
 
 from goals.score import TOLERANCE
 from kernels.compiled import inner, kernel, part, whole
-from optimizer.problem import ANY_NUMBER, ANYWHERE, COUNTS_LEADERS, LEVELS, SET_OF, STATE, TOPIC_BOUND, TOPIC_GAP, TOPIC_ROW, Problem
-from optimizer.search.state import State
+from optimizer.problem import ANY_NUMBER, ANYWHERE, COUNTS_LEADERS, LEVELS, SET_OF, TOPIC_BOUND, TOPIC_GAP, TOPIC_ROW, Problem
+from optimizer.search.state import State, is_active
 
 
 @inner
@@ -25,11 +25,11 @@ def count_topics(problem: Problem, state: State, k: int) -> None:
             b = holders[i]
             if column >= 0:
                 state.topic_count[column, b, k] = count[b]
-            if problem.broker[b, STATE] == 0:
+            if is_active(problem, b):
                 state.units[k, b] += outside(problem, k, t, b, count[b])
         if wanted_by_all(problem, k, t, most):
             for b in range(brokers):
-                if problem.broker[b, STATE] == 0 and count[b] == 0:
+                if is_active(problem, b) and count[b] == 0:
                     state.units[k, b] += outside(problem, k, t, b, whole(0))
         for i in range(found):
             count[holders[i]] = 0
@@ -82,7 +82,7 @@ def topic_holds(problem: Problem, state: State, k: int, t: int, b: int) -> int:
 @part
 def misplaced_rise(problem: Problem, state: State, k: int, t: int, b: int, by: int) -> float:
     """By how many the misplaced replicas (or leaders) of broker `b` rise with `by` more of topic `t`; 0 unless the broker is active."""
-    if problem.broker[b, STATE] != 0:
+    if not is_active(problem, b):
         return 0.0
     count = topic_holds(problem, state, k, t, b)
     low, high = topic_band(problem, k, t, b)
@@ -193,7 +193,7 @@ def mark_each(problem: Problem, state: State, k: int, topics: np.ndarray, marks:
         every = wanted_by_all(problem, k, t, most) and problem.topic_first[t + 1] > problem.topic_first[t]
         for i in range(brokers if every else found):
             b = whole(i) if every else holders[i]
-            off = off or (problem.broker[b, STATE] == 0 and outside(problem, k, t, b, count[b]) > 0.0)
+            off = off or (is_active(problem, b) and outside(problem, k, t, b, count[b]) > 0.0)
         marks[t] = 1 if off else 0
         for i in range(found):
             count[holders[i]] = whole(0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
-from optimizer.problem import COUNTS_LEADERS, FOLLOWING, LEADING, MOVABLE, STATE, STRENGTH, TOPIC_ROW, Problem
+from optimizer.problem import COUNTS_LEADERS, EXCLUDED, FOLLOWING, LEADING, MOVABLE, STATE, STRENGTH, TOPIC_ROW, Problem
 from optimizer.search.feasible import fits_as_leader, keeps_scores, may_host
 from optimizer.search.one_topic import (
     TopicView,
@@ -27,7 +27,7 @@ from optimizer.search.one_topic import (
 from optimizer.search.order import scramble
 from optimizer.search.parameters import DONORS, LEAST_TOPIC_GAIN, MOST_DONORS, MOST_OFFERED, OFFERED, TOPIC_TARGETS
 from optimizer.search.potential import NOTHING, cost_of_gaining, rise_by_loads
-from optimizer.search.state import State
+from optimizer.search.state import State, is_active
 from optimizer.search.topic_counts import largest_share, misplaced_rise, wanted_by_all
 
 
@@ -184,7 +184,7 @@ def other_burden(problem: Problem, state: State, k: int, p: int, leads: bool, so
 def lead_gain(problem: Problem, state: State, p: int, o: int, strict: bool) -> float:
     """By how much the potential falls when slot `o` leads `p` instead of its leader; 0 if it may not (if `strict`, also for scores)."""
     giver, taker = state.replicas[p, state.lead[p]], state.replicas[p, o]
-    if problem.broker[giver, STATE] == 3 or not fits_as_leader(problem, state, p, taker):
+    if problem.broker[giver, STATE] == EXCLUDED or not fits_as_leader(problem, state, p, taker):
         return 0.0
     lead, follow = whole(LEADING), whole(FOLLOWING)
     gain = -cost_of_gaining(problem, state, giver, p, lead, follow) - cost_of_gaining(problem, state, taker, p, follow, lead)
@@ -207,9 +207,9 @@ def hand_over(problem: Problem, state: State, view: TopicView, b: int, gives: bo
             continue
         for o in range(slots):
             giver, taker = state.replicas[p, lead], state.replicas[p, o]
-            if taker < 0 or o == lead or (not gives and o != s) or problem.broker[taker, STATE] != 0:
+            if taker < 0 or o == lead or (not gives and o != s) or not is_active(problem, taker):
                 continue
-            if view.held[taker] >= view.high[taker] if gives else problem.broker[giver, STATE] != 0 or view.held[giver] <= view.low[giver]:
+            if view.held[taker] >= view.high[taker] if gives else not is_active(problem, giver) or view.held[giver] <= view.low[giver]:
                 continue
             gain = lead_gain(problem, state, p, whole(o), strict)
             if gain > most:
