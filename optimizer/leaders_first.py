@@ -20,6 +20,7 @@ from optimizer.search.state import COST, LED, State
 from optimizer.threads import Threads
 
 FEW = 0.25  # of the leaderships that a broker's replicas would have if every replica were as likely to lead
+SEARCHES = 2  # for leadership transfers, the second from where the first ends, as in a plan with `--max-moves 0`
 ENOUGH = 4.0  # such leaderships at least; with fewer, chance alone leaves brokers without one
 
 
@@ -45,10 +46,16 @@ def leaders_first(
 ) -> tuple[list[Round], bool] | None:
     """Rounds of leadership transfers from `start`, then of all actions, and whether `watch` stopped them; None where no transfer is
     acceptable. `compiled` starts there, and the options have no budget."""
-    transfers = search(compiled, replace(options, max_moves=0), watch, threads=threads)
-    if not transfers.rounds or transfers.stopped:
-        return None
-    middle = start.after(transfers.rounds)
-    rest = replace(compiled, replicas=middle.replicas, lead=middle.lead)
+    rounds: list[Round] = []
+    rest = compiled
+    for _ in range(SEARCHES):
+        transfers = search(rest, replace(options, max_moves=0), watch, threads=threads)
+        rounds += transfers.rounds
+        if transfers.stopped or not rounds:
+            return None
+        if not transfers.rounds:
+            break
+        middle = start.after(rounds)
+        rest = replace(compiled, replicas=middle.replicas, lead=middle.lead)
     found = search(rest, options, watch, threads=threads)
-    return [*transfers.rounds, *found.rounds], found.stopped
+    return [*rounds, *found.rounds], found.stopped

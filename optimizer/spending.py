@@ -1,7 +1,8 @@
 """Searches within a budget: the best first part, that the budget is enough for, of lists of actions that do not depend on the budget.
 
 Called by the planner and by `optimizer.careful`; without a budget the plan is that of `optimizer.worth`. The lists are the same for every
-budget, so a larger budget can choose from more first parts, and never leaves more undone.
+budget, so a larger budget can choose from more first parts, and the best one never leaves more undone. Free actions from
+its end follow.
 
 The lists are the plan without a budget; free actions first (leadership transfers, if moves or bytes are limited), then everything, in the
 order of searches with a budget: repairs, hard limits, the rest; what hard goals alone need, then the rest (not in large clusters, where it
@@ -85,6 +86,26 @@ class Setting:
         return replace(self.options, max_moves=moves, max_bytes=data, max_partitions=partitions)
 
 
+class _Choice:
+    """The best affordable first part of the lists that were looked at; `begin` is the state at the start of the plan."""
+
+    def __init__(self, setting: Setting, begin: State) -> None:
+        self._setting, self._begin = setting, begin
+        self.key: tuple[float, ...] = (np.inf,)
+        self.rounds: list[Round] = []
+        self.is_all = False  # whether it leaves nothing undone
+
+    def look(self, way: Way) -> None:
+        """Compare the first parts of `way` with the best so far: what they leave undone, then moves and bytes."""
+        compiled = self._setting.compiled
+        undone, spent = undone_along(compiled, self._begin, way.rounds), spent_along(compiled, way.rounds)
+        affordable = np.flatnonzero((spent < self._setting.limits + UNIT_SHARE).all(axis=1))
+        last = int(affordable[np.lexsort((*spent[affordable, 1::-1].T, *undone[affordable, ::-1].T))[0]])
+        key = (*undone[last].tolist(), *spent[last, :2].tolist())
+        if key < self.key:
+            self.key, self.rounds, self.is_all = key, first_part(way.rounds, last), not undone[last].any()
+
+
 def affordable_search(
     compiled: Compiled, options: PlanOptions, watch: Watch | None = None, states: States | None = None, threads: Threads | None = None
 ) -> Found:
@@ -94,46 +115,49 @@ def affordable_search(
     start = Placement(compiled.replicas, compiled.lead)
     states = States(compiled.problem, compiled.replicas, compiled.lead) if states is None else states
     setting = Setting(compiled, options, start, watch, threads or Threads(), states)
-    begin, limits = start.state(compiled), setting.limits + UNIT_SHARE
-    best: tuple[float, ...] | None = None
-    rounds: list[Round] = []
+    begin = start.state(compiled)
+    choices: list[_Choice] = []
     left_out, stopped = None, False
-    for way in _ways(setting, begin):
-        left_out, stopped = left_out or way.left_out, way.stopped
-        undone, spent = undone_along(compiled, begin, way.rounds), spent_along(compiled, way.rounds)
-        affordable = np.flatnonzero((spent < limits).all(axis=1))
-        last = int(affordable[np.lexsort((*spent[affordable, 1::-1].T, *undone[affordable, ::-1].T))[0]])
-        key = (*undone[last].tolist(), *spent[last, :2].tolist())
-        if best is None or key < best:
-            best, rounds = key, first_part(way.rounds, last)
-        if stopped or not undone[last].any():
+    # If partitions are limited too, leadership transfers are not free; yet the budget may be enough for all of them.
+    free = replace(setting, options=replace(options, max_partitions=None))
+    for one in [free, setting] if free.options.budgeted and options.max_partitions is not None else [setting]:
+        choices.append(_Choice(setting, begin))
+        for way in _ways(one, begin, whole=len(choices) == 1):
+            choices[-1].look(way)
+            left_out, stopped = left_out or way.left_out, way.stopped
+            if stopped or choices[-1].is_all:
+                break
+        if free.options.budgeted and not (stopped or choices[-1].is_all):
+            way = _continued(free, Way(choices[-1].rounds), free.stage(0.0))
+            choices[-1].look(way)
+            stopped = way.stopped
+        if stopped or choices[-1].is_all:
             break
-    rounds = straightened(compiled, setting.unlimited, start, rounds) or rounds
+    choice = min(choices, key=lambda one: one.key)
+    rounds = straightened(compiled, setting.unlimited, start, choice.rounds) or choice.rounds
     end = start.after(rounds)
     setting.threads.settle()
     return Found(rounds, states.at(compiled.problem, end.replicas, end.lead), stopped, left_out)
 
 
-def _ways(setting: Setting, begin: State) -> Iterator[Way]:
-    """Lists of actions. None depends on how large the budgets are; a larger budget only has more lists, or more of a list."""
-    if _is_near(setting, begin):
-        found = worthwhile_search(setting.compiled, setting.unlimited, setting.watch, setting.states, setting.threads)
+def _ways(one: Setting, begin: State, whole: bool) -> Iterator[Way]:
+    """Lists of actions, with the `whole` plan or without. None depends on how large the budgets are; a larger budget only has more lists,
+    or more of a list."""
+    if whole and _is_near(one, begin):
+        found = worthwhile_search(one.compiled, one.unlimited, one.watch, one.states, one.threads)
         yield Way(found.rounds, found.left_out, found.stopped)
-    others = replace(setting, options=replace(setting.options, max_partitions=None))
-    # If partitions are limited too, leadership transfers are not free; yet the budget may be enough for all of them.
-    for one in [others, setting] if others.options.budgeted and setting.options.max_partitions is not None else [setting]:
-        free = _continued(one, Way([]), one.stage(0.0))
-        yield free
-        if not one.limits.any():
-            continue
-        yield _continued(one, free, one.stage(np.inf))
-        hard = _hard_alone(one) if one.compiled.replicas.size <= MOST_ESCAPED else Way([])
-        if hard.stopped:
-            yield hard
-        if hard.rounds:
-            yield _continued(one, _continued(one, hard, one.stage(0.0)), one.stage(np.inf))
-        if one.compiled.replicas.size <= STAGED:
-            yield _in_stages(one, free)
+    free = _continued(one, Way([]), one.stage(0.0))
+    yield free
+    if not one.limits.any():
+        return
+    yield _continued(one, free, one.stage(np.inf))
+    hard = _hard_alone(one) if one.compiled.replicas.size <= MOST_ESCAPED else Way([])
+    if hard.stopped:
+        yield hard
+    if hard.rounds:
+        yield _continued(one, _continued(one, hard, one.stage(0.0)), one.stage(np.inf))
+    if one.compiled.replicas.size <= STAGED:
+        yield _in_stages(one, free)
 
 
 def _is_near(setting: Setting, begin: State) -> bool:

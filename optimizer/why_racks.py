@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import UsageDistribution
-from optimizer.problem import HARD_RACK, MOVABLE, RACK_GOAL, RACK_LIMIT, RACK_OF, RF, STATE, Compiled
+from optimizer.problem import HARD_RACK, MENDABLE, MOVABLE, RACK_GOAL, RACK_LIMIT, RACK_OF, RF, STATE, Compiled
 from optimizer.search.state import State
 from optimizer.why_hosts import belongs
 from optimizer.why_totals import Totals
@@ -30,8 +30,12 @@ def rack_proof(snapshot: Snapshot, compiled: Compiled, end: State, row: int) -> 
         return None
     name = snapshot.partition_name(int(hit[0]))
     some = f"{name}{f' and {len(hit) - 1} more' if len(hit) > 1 else ''}"
-    if (problem.partition[hit, MOVABLE] == 0).all():
-        return f"{some} {'are' if len(hit) > 1 else 'is'} of an excluded topic with too many replicas in a rack; include it"
+    fixed = hit[problem.partition[hit, MOVABLE] == 0]
+    frozen = bool(len(fixed)) and bool((problem.partition[fixed, MENDABLE] == 0).any())
+    topic = "a frozen topic (constraints.freeze_topics)" if frozen else "an excluded topic"
+    if len(fixed) == len(hit):
+        remedy = "take it off that list" if frozen else "include it"
+        return f"{some} {'are' if len(hit) > 1 else 'is'} of {topic} with too many replicas in a rack; {remedy}"
     for p in hit.tolist():
         lacking = lacking_room(compiled, end, p)
         if lacking:
@@ -39,8 +43,9 @@ def rack_proof(snapshot: Snapshot, compiled: Compiled, end: State, row: int) -> 
                 f"{snapshot.partition_name(p)}: its racks may hold {int(problem.partition[p, RF]) - lacking} of "
                 f"{problem.partition[p, RF]}, one on a broker; add {counted(lacking, 'broker')} in other racks"
             )
-    if (problem.partition[hit, MOVABLE] == 0).any():
-        return f"{some}: a partition of an excluded topic has too many replicas in a rack; include the topic"
+    if len(fixed):
+        remedy = "take the topic off that list" if frozen else "include the topic"
+        return f"{some}: a partition of {topic} has too many replicas in a rack; {remedy}"
     return None
 
 

@@ -155,5 +155,7 @@ class Totals:
         table = self._problem.table[self.together(row), g]
         vector = self._problem.vector[:, LEADING, self._problem.goal[g, COLUMN]]
         may = np.isin(self._problem.topic_set, (ANYWHERE, self._problem.broker[row, SET_OF]))[self._problem.topic]
-        rows = np.flatnonzero((vector > (table[:, MEAN] + table[:, BOUND]).max()) & may)
+        rows = np.flatnonzero((vector > (table[:, MEAN] + table[:, BOUND]).max()) & may & (self._lead >= 0))
+        leaders = self._replicas[rows, self._lead[rows]]  # an excluded one keeps its leadership
+        rows = rows[self._problem.broker[leaders, STATE] != BrokerState.EXCLUDED]
         return rows, float(vector[rows].sum())

@@ -21,6 +21,7 @@ from optimizer.problem import (
     MENDABLE,
     MIN_LOAD,
     MOVABLE,
+    NO_RACK_GOAL,
     RACK_GOAL,
     RACK_LIMIT,
     RACK_OF,
@@ -63,9 +64,10 @@ def must_leave(problem: Problem, p: int, b: int) -> bool:
 
 @inner
 def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
-    """Whether a hard goal on racks, if any, allows slot `s` of `p` on `target`: the rack excess of the partition must not rise, and the
-    partition must not lose a rack against the start of the round (`loses_rack`)."""
-    if problem.setting[RACK_GOAL] != HARD_RACK:
+    """Whether the goal on racks, if any, allows slot `s` of `p` on `target`: the rack excess of the partition must not rise. If the goal is
+    hard, the partition must not lose a rack against the start of the round (`loses_rack`); if soft, a replica that must leave may crowd."""
+    hard = problem.setting[RACK_GOAL] == HARD_RACK
+    if problem.setting[RACK_GOAL] == NO_RACK_GOAL or (not hard and must_leave(problem, p, state.replicas[p, s])):
         return True
     old, new = problem.broker[state.replicas[p, s], RACK_OF], problem.broker[target, RACK_OF]
     if old == new:
@@ -78,7 +80,7 @@ def fits_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bo
                 left += 1
             elif problem.broker[other, RACK_OF] == new:
                 came += 1
-    if left == 1 and came > 1 and loses_rack(problem, p, state.home[p], state.replicas[p], s, target):
+    if hard and left == 1 and came > 1 and loses_rack(problem, p, state.home[p], state.replicas[p], s, target):
         return False
     return bool(came <= problem.partition[p, RACK_LIMIT] or left > problem.partition[p, RACK_LIMIT])
 

@@ -45,7 +45,7 @@ from optimizer.search.state import COST, Rows, State
 from optimizer.search.states import States, differing
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
-from optimizer.search.variants import banded, broken_limits, firmly, hard_limits, limits_alone, mending, room_left, tightest, without_middle
+from optimizer.search.variants import banded, broken_goals, firmly, hard_limits, limits_alone, mending, tightest, without_middle
 from optimizer.threads import Threads
 
 if TYPE_CHECKING:
@@ -74,7 +74,6 @@ class Chain:
     budget: Budget
     reached: Standing
     potential: float
-    room_left: bool  # `variants.room_left` at its end
 
     @property
     def worth(self) -> tuple[int, int, int, int, int, float]:
@@ -114,7 +113,7 @@ def search(
 ) -> Found:
     """The rounds of `descend`, restarted with other seeds from the best end so far until one is no better and none finds an action.
 
-    No restart follows one that leaves nothing to be done. Large problems get one seed, small ones more if hard limits stay broken.
+    No restart follows one that leaves nothing to be done. Large problems get one seed, small ones more if hard goals stay missed.
     `states`, if given, stand at the placement of `compiled` with its loads; tasks of `Threads.beside` may read them while they do.
     """
     threads = threads or Threads()
@@ -143,7 +142,7 @@ def search(
                 best, found, in_vain = chain, attempt, 0
             else:
                 in_vain += 1
-            if in_vain == (vain if best.room_left else 1) or chain.is_perfect or watcher.stopped:
+            if in_vain == (vain if best.reached.broken else 1) or chain.is_perfect or watcher.stopped:
                 break
         if best is None or not best.rounds:
             end = None if tries > 1 and rounds else end
@@ -199,7 +198,7 @@ def descend(
             end = states.at(compiled.problem, replicas, lead, np.unique(rows))
             problem, reached = _start(aim, states)
     potential = float(end.score[problem.broker[:, STATE] == BrokerState.ACTIVE, COST].sum())
-    return Chain(rounds, replicas, lead, end, budget, reached, potential, room_left(problem, end))
+    return Chain(rounds, replicas, lead, end, budget, reached, potential)
 
 
 # wide: a target has lists and leaders, a plan has a budget and a log, and each of them has another owner
@@ -211,7 +210,7 @@ def one_round(
     """One search from the given lists, at which `states` stands. Returns its log and the state that it leads to.
 
     The search finds a target by the potential alone, then puts its changes into an acceptable order. It repeats both from there while fewer
-    brokers stay outside, or broken hard limits were wishes of the target. If some stay broken, it repeats once with these above all else.
+    brokers stay outside, or broken hard limits were wishes of the target. If hard goals stay missed, it repeats once with these above all.
     """
     by_potential = options.acceptance == "potential"
     target, standing = states.spare(0), states.current  # which stays as it is: `schedule` works on a copy
@@ -235,7 +234,7 @@ def one_round(
     if options.budgeted:  # repairs are put in order first, so that the budget is spent on them first
         schedule()
     exceeding = _placed_anyhow(problem, target, leaving, options.seed)
-    broken = broken_limits(problem, target)
+    broken = broken_goals(problem, target)
     wish = problem if options.budgeted else exceeding or mending(problem, broken * tightest(problem))
     wish = wish if options.budgeted or len(leaving) else banded(wish, standing)
     if options.budgeted and broken.any():  # then hard limits
@@ -266,7 +265,7 @@ def one_round(
                 appraise(edges, target)
                 swap_out(edges, target, options.seed)
         appraise(problem, target)
-        if wish is firm and broken_limits(problem, target).sum() >= broken.sum():  # this target mends no broken limit: it is dropped
+        if wish is firm and broken_goals(problem, target).sum() >= broken.sum():  # this target helps no hard goal: it is dropped
             follow(problem, target, standing, differing(target.replicas, target.lead, standing.replicas, standing.lead, target, standing))
             break
         # Reduce.
@@ -278,11 +277,12 @@ def one_round(
         watcher.tell(low)
         if watcher.stopped:
             return written(log), standing
-        broken = broken_limits(problem, standing)
+        broken = broken_goals(problem, standing)
         if not low or options.budgeted:
             break
-        if 0 < broken.sum() < most:
-            wish, most = mending(problem, broken), int(broken.sum())
+        exceeded = int((broken * hard_limits(problem)).sum())
+        if 0 < exceeded < most:
+            wish, most = mending(problem, broken), exceeded
         elif wish is not problem or low < left:
             wish, most = problem, 0
         elif broken.any() and firm is None:

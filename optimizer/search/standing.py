@@ -31,18 +31,18 @@ from optimizer.problem import (
 from optimizer.search.parameters import LEAST_PROGRESS, WORSE
 from optimizer.search.potential import cost_at, curve, linear_cost
 from optimizer.search.state import COST, LED, RACKS, State
-from optimizer.search.variants import broken_limits
+from optimizer.search.variants import broken_goals
 
 
 class Standing(NamedTuple):
-    """How good a placement is: open repairs, broken hard limits, brokers outside their target ranges, low scores, and potential.
+    """How good a placement is: open repairs, missed hard goals, brokers outside their target ranges, low scores, and potential.
 
     `potential` float64 [n] is the potential of each active broker, with hard goals at full weight and without the terms that prefer the
     middle of a range; `hard` float64 [n] is the part of hard goals on loads in it.
 
     `urgent` counts replicas and leaderships on dead and draining brokers, replicas on brokers of other sets, and missing leaders.
-    `undone` adds replicas in over-full racks. `broken` counts active brokers beyond each hard limit. `low` counts active brokers outside a
-    target range. `violations` counts scores below 1, each of an active broker in a goal.
+    `undone` adds replicas in over-full racks. `broken` counts active brokers that miss each hard goal on loads. `low` counts active brokers
+    outside a target range. `violations` counts scores below 1, each of an active broker in a goal.
     """
 
     urgent: int
@@ -72,7 +72,7 @@ def standing_of(problem: Problem, state: State) -> Standing:
     potential, hard = np.zeros((2, int(active.sum())))
     sum_potential(problem, state, np.flatnonzero(active), potential, hard)
     violations = int(np.count_nonzero(state.score[active, :COST] < 1.0))
-    broken, first = int(broken_limits(problem, state).sum()), urgent(problem, state)
+    broken, first = int(broken_goals(problem, state).sum()), urgent(problem, state)
     return Standing(first, first + int(state.units[RACKS].sum()), broken, count_low(problem, state), violations, potential, hard)
 
 
@@ -113,7 +113,7 @@ def same_rack_only(problem: Problem, state: State) -> int:
 
 
 def is_progress(before: Standing, after: Standing) -> bool:
-    """Whether a round is worth its moves: it repairs, ends broken hard limits, leaves fewer or no brokers outside, or lowers the potential.
+    """Whether a round is worth its moves: it repairs, meets more hard goals, leaves fewer or no brokers outside, or lowers the potential.
 
     Repairs count first, urgent ones before others. The potential is that of the brokers that change, with hard goals on loads or without:
     hard limits that cannot be met weigh so much that they would hide the rest.

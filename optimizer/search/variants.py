@@ -41,21 +41,16 @@ def hard_limits(problem: Problem) -> npt.NDArray[np.bool_]:
     return np.asarray((problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 1))
 
 
-def broken_limits(problem: Problem, state: State) -> npt.NDArray[np.int64]:
-    """int64 [G]: number of active brokers beyond each hard limit; 0 for other goals."""
+def hard_loads(problem: Problem) -> npt.NDArray[np.bool_]:
+    """bool [G]: which goals are hard goals on loads."""
+    return np.asarray((problem.goal[:, KIND] <= LIMIT) & (problem.goal[:, HARD] == 1))
+
+
+def broken_goals(problem: Problem, state: State) -> npt.NDArray[np.int64]:
+    """int64 [G]: number of active brokers that miss each hard goal on loads; 0 for other goals."""
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
     over = (state.score[active, :COST] < 1.0).sum(axis=0)
-    return np.where(hard_limits(problem), over, 0).astype(np.int64)
-
-
-def room_left(problem: Problem, state: State) -> bool:
-    """Whether some broken hard limit could hold: in sum it allows the load of active brokers, and on one of them the largest replica."""
-    goals, active = np.flatnonzero(broken_limits(problem, state)), problem.broker[:, STATE] == BrokerState.ACTIVE
-    if not len(goals):
-        return False
-    room, columns = problem.table[active][:, goals, CEILING], problem.goal[goals, COLUMN]
-    total, largest = state.load[active].sum(axis=0)[columns], problem.vector.max(axis=(0, 1), initial=0.0)[columns]
-    return bool(((total <= room.sum(axis=0)) & (largest <= room.max(axis=0, initial=0.0))).any())
+    return np.where(hard_loads(problem), over, 0).astype(np.int64)
 
 
 def limits_alone(problem: Problem, budget: Budget) -> Problem:
@@ -86,7 +81,7 @@ def mending(problem: Problem, broken: npt.NDArray[np.int64] | npt.NDArray[np.boo
 
     The order of actions still holds them. They have full weight in the potential, even beside a tighter soft goal.
     """
-    goals = np.flatnonzero(broken)
+    goals = np.flatnonzero(broken * hard_limits(problem))
     if not len(goals):
         return problem
     goal, table, force = problem.goal.copy(), problem.table.copy(), problem.force.copy()
@@ -127,9 +122,9 @@ def banded(problem: Problem, state: State) -> Problem:
 
 
 def firmly(problem: Problem) -> Problem:
-    """The problem with hard limits so heavy that the end of even a small excess is worth what it costs in soft goals."""
+    """The problem with hard goals on loads so heavy that the end of even a small excess is worth what it costs in soft goals."""
     force = problem.force.copy()
-    force[hard_limits(problem), STRENGTH] = FIRM_WEIGHT
+    force[hard_loads(problem), STRENGTH] = FIRM_WEIGHT
     return problem._replace(force=force)
 
 
