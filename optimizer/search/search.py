@@ -176,12 +176,11 @@ def descend(
     while len(rounds) < MOST_ROUNDS and (reached.undone or reached.low) and not watcher.stopped:
         spent = copied(budget)
         log, tried = one_round(compiled, problem, states, replicas, lead, options, spent, watcher, threads)
-        after = standing_of(problem, tried)
-        worth = log.used[0] > 0 and is_progress(reached, after) and _is_progress_ahead(aim, problem, states, tried, threads)
+        after = _reached(aim, problem, states, reached, tried, threads) if log.used[0] else None
         if log.used[1] > MANY_CHANGES:  # to free memory: the record will be large
             del tried
             states.drop(1)
-        if not worth:
+        if after is None:
             break
         end = states.spare(0)
         scores = record(problem, end, log, options.acceptance == "potential")
@@ -303,16 +302,17 @@ def one_round(
     return written(log), standing
 
 
-def _is_progress_ahead(aim: Aim, problem: Problem, states: States, end: State, threads: Threads) -> bool:
-    """Whether a round is also worth its moves by the ranges that its `end` aims at. Without this, rounds could go in a circle."""
-    ahead = aim.at(end)
-    if ahead is problem:
-        return True
+def _reached(aim: Aim, problem: Problem, states: States, reached: Standing, end: State, threads: Threads) -> Standing | None:
+    """How good the `end` of a round is by the ranges that it aims at itself; None if the round is not worth its moves, by these or by the
+    ranges of its start. Without this, rounds could go in a circle, or stop where a search from the end finds more."""
+    after, ahead = standing_of(problem, end), aim.at(end)
+    if not is_progress(reached, after):
+        return None
     threads.settle()
     before, after = (_judged(ahead, state) for state in (states.current, end))
     for state in (states.current, end):
         appraise(problem, state)
-    return is_progress(before, after)
+    return after if is_progress(before, after) else None
 
 
 def _judged(problem: Problem, state: State) -> Standing:

@@ -17,9 +17,11 @@ from optimizer.options import PlanOptions
 from optimizer.planner import plan
 from optimizer.report import to_json
 from optimizer.search.parameters import MOST_ROUNDS
+from tests.clusters.synthetic import cluster as synthetic
 from tests.oracle.clusters import case_of
 from tests.oracle.runs import plan_options
 from tests.unit.optimizer.scenarios import cluster
+from tests.unit.optimizer.test_worth import carried_out
 
 
 def test_fewer_seeds_are_tried_and_the_plan_says_so() -> None:
@@ -63,3 +65,15 @@ def test_goals_on_topics_are_no_obstacle_where_a_hard_limit_stays_broken() -> No
     case = case_of(2348)
     goals = parse_goals(json.dumps(case.goals), "goals.yaml")
     assert plan(build_snapshot(case.snapshot), goals, plan_options(case.acceptance, case.options)).goals
+
+
+@pytest.mark.parametrize("seed", [7701, 7704, 7716])
+def test_a_search_goes_on_where_its_end_aims_at_more(seed: int) -> None:
+    """A partition may be larger than the ranges of its broker set. What could be reached at the start was reached, and planning again found
+    56 leadership changes: at the end more could be reached."""
+    snapshot = synthetic(30, 900, "d" if seed % 2 else "b", seed, "heavy")
+    sets = [{"name": "a", "brokers": list(range(1, 14)), "topics": snapshot.topics[1::2]}, {"name": "b", "brokers": list(range(14, 31))}]
+    asked = [{"kind": "usage_distribution", "resource": x} for x in ("replicas", "leaders", "network_in", "network_out", "disk")]
+    goals = parse_goals(json.dumps({"version": 1, "goals": asked, "constraints": {"broker_sets": sets}}), "test")
+    made = plan(snapshot, goals, PlanOptions())
+    assert len(plan(carried_out(snapshot, made), goals, PlanOptions()).actions) == 0
