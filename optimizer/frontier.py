@@ -1,18 +1,20 @@
-"""What each further gigabyte buys: how balanced a cluster would be after each part of a plan.
+"""The gain of each further gigabyte: how balanced a cluster would be after a plan for each of some budgets, or after each part of a plan.
 
-A plan does first what brings most balance for its bytes, so every first part of it is a plan for a smaller budget, and one search
-gives the whole curve. Called by the assembly of a plan; computed when a report asks for it.
+`Frontier` is of the parts of one plan, and computed when a report asks for it: a first part of a plan is a plan for a smaller budget, but
+seldom the best one, because much of the gain comes with the last actions. `with_budgets` plans for each budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from optimizer.plan import Step
+from optimizer.options import PlanOptions
+from optimizer.plan import Plan, Step
 from optimizer.problem import ACTIVE, HARD, STATE, WEIGHT, Compiled
 
 if TYPE_CHECKING:
@@ -20,6 +22,24 @@ if TYPE_CHECKING:
     from optimizer.outcome import Picture
 
 POINTS = 20  # steps of the curve, the start not counted
+SHARES = tuple(eighths / 8 for eighths in (0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5, 6, 7))  # of the bytes of a plan: budgets that are planned for
+
+
+def with_budgets(whole: Plan, options: PlanOptions, planned: Callable[[PlanOptions], Plan]) -> Plan:
+    """The plan `whole` with a frontier of plans for smaller budgets: `SHARES` of its bytes, or of its moves if it copies nothing.
+
+    `planned` gives the plan for options; `options` are those of `whole`. A plan that was stopped, or that a policy made, stays as it is.
+    """
+    if not isinstance(whole.frontier, Frontier) or whole.stopped or not whole.summary.replica_moves:
+        return whole
+    steps, data, moves = [whole.frontier[0]], whole.summary.bytes_to_move, whole.summary.replica_moves
+    for share in SHARES:
+        part = planned(replace(options, max_bytes=int(share * data)) if data else replace(options, max_moves=int(share * moves)))
+        if part.stopped:
+            return whole
+        if part.frontier[-1] != steps[-1]:
+            steps.append(part.frontier[-1])
+    return replace(whole, frontier=(*steps, whole.frontier[-1]))
 
 
 class Frontier(Sequence[Step]):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from optimizer.frontier import Frontier
 from optimizer.plan import Plan, Step
 from optimizer.report.paper import Paper
 from optimizer.report.units import count, size
@@ -69,11 +70,11 @@ def render_frontier(plan: Plan, console: Console) -> None:
     paper.show(table)
     if any(name == "violations" for name, _ in columns):
         paper.paragraph(VIOLATIONS, "dim")
-    paper.paragraph(
-        "Balance is the weighted mean of all soft broker scores. To plan for one of the lines, give its bytes as --max-bytes, "
-        "which may do a little better.",
-        "dim",
-    )
+    limit = "bytes as --max-bytes" if whole.bytes_to_move else "moves as --max-moves"
+    lines = f"Each line but the first is a plan of its own: to get it, give its {limit}."
+    if isinstance(plan.frontier, Frontier):
+        lines = f"The lines are first parts of this plan; a plan for the budget of a line (its {limit}) often brings more."
+    paper.paragraph(f"Balance is the weighted mean of all soft broker scores. {lines}", "dim")
 
 
 def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> tuple[list[Column], int]:

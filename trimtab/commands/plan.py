@@ -35,6 +35,7 @@ PROPOSALS = 3
 INFEASIBLE = 4
 UNCHECKED = 5
 ORIGINAL, MIGRATED = "original", "migrated"
+MOST_PLANNED = 100_000  # replicas: with more, --frontier shows parts of the one plan, as a plan for each budget takes too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ def plan_command(
         goal_set = wanted.read()
         cluster = source.read(story)
         from optimizer import planner, report  # noqa: F401  # imported while nothing is to be put away
+        from optimizer.frontier import with_budgets
         from optimizer.report.verdict import verdict
         from trimtab.compiling import compile_for_plan
         from trimtab.planning import planned, stop_on_request
@@ -149,6 +151,8 @@ def plan_command(
             if throttle is not None and result.summary.unsized_moves:
                 durations.append("how long it takes is not known, as some sizes are not; `trimtab status` shows the speed")
             result = replace(result, notes=(*result.notes, *(f"carried out: {line}" for line in durations)))
+        if frontier and cluster.replica_count <= MOST_PLANNED:
+            result = with_budgets(result, options, lambda budget: planned(cluster, goal_set, budget, story, asked=asked))
         _write(result, cluster, targets)
     told = any(output.form == "text" and output.path is None for output in outs)  # the report just said it
     if not told:
