@@ -109,7 +109,7 @@ class _Choice:
 def affordable_search(
     compiled: Compiled, options: PlanOptions, watch: Watch | None = None, states: States | None = None, threads: Threads | None = None
 ) -> Found:
-    """As `worthwhile_search`, within the budgets of `options`. A larger budget never leaves more undone (`optimizer.prefixes`)."""
+    """As `worthwhile_search`, within the budgets of `options`: the best first part that they are enough for, then what is free from it."""
     if not options.budgeted or not len(compiled.replicas):
         return worthwhile_search(compiled, options, watch, states, threads)
     start = Placement(compiled.replicas, compiled.lead)
