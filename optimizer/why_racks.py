@@ -31,10 +31,11 @@ def rack_proof(snapshot: Snapshot, compiled: Compiled, end: State, row: int) -> 
     name = snapshot.partition_name(int(hit[0]))
     some = f"{name}{f' and {len(hit) - 1} more' if len(hit) > 1 else ''}"
     fixed = hit[problem.partition[hit, MOVABLE] == 0]
-    frozen = bool(len(fixed)) and bool((problem.partition[fixed, MENDABLE] == 0).any())
-    topic = "a frozen topic (constraints.freeze_topics)" if frozen else "an excluded topic"
+    frozen = problem.partition[fixed, MENDABLE] == 0
+    topic = "an excluded or frozen topic" if frozen.any() else "an excluded topic"
+    topic = "a frozen topic (constraints.freeze_topics)" if len(fixed) and frozen.all() else topic
     if len(fixed) == len(hit):
-        remedy = "take it off that list" if frozen else "include it"
+        remedy = "take it off that list" if frozen.any() else "include it"
         return f"{some} {'are' if len(hit) > 1 else 'is'} of {topic} with too many replicas in a rack; {remedy}"
     for p in hit.tolist():
         lacking = lacking_room(compiled, end, p)
@@ -44,7 +45,7 @@ def rack_proof(snapshot: Snapshot, compiled: Compiled, end: State, row: int) -> 
                 f"{problem.partition[p, RF]}, one on a broker; add {counted(lacking, 'broker')} in other racks"
             )
     if len(fixed):
-        remedy = "take the topic off that list" if frozen else "include the topic"
+        remedy = "take the topic off that list" if frozen.any() else "include the topic"
         return f"{some}: a partition of {topic} has too many replicas in a rack; {remedy}"
     return None
 

@@ -305,9 +305,9 @@ def one_round(
 def _reached(aim: Aim, problem: Problem, states: States, reached: Standing, end: State, threads: Threads) -> Standing | None:
     """How good the `end` of a round is by the ranges that it aims at itself; None if the round is not worth its moves, by these or by the
     ranges of its start. Without this, rounds could go in a circle, or stop where a search from the end finds more."""
-    after, ahead = standing_of(problem, end), aim.at(end)
-    if not is_progress(reached, after):
+    if not is_progress(reached, standing_of(problem, end)):
         return None
+    ahead = aim.at(end)
     threads.settle()
     before, after = (_judged(ahead, state) for state in (states.current, end))
     for state in (states.current, end):

@@ -12,7 +12,7 @@ from optimizer.options import PlanOptions
 from optimizer.planner import plan
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import Scenario, cluster
-from tests.unit.optimizer.scenarios import DISK, IN, RACK, REPLICAS, loads, placed, planned
+from tests.unit.optimizer.scenarios import DISK, IN, RACK, REPLICAS, loads, placed, planned, told
 from tests.unit.optimizer.scenarios import cluster as cluster_of
 from tests.unit.optimizer.test_worth import carried_out
 
@@ -56,3 +56,18 @@ def test_what_is_free_is_done_within_any_budget(scenario: Scenario, share: float
     assert made.summary.replica_moves <= most
     more = plan(carried_out(snapshot, made), goals, PlanOptions(max_moves=0))
     assert more.summary.leadership_changes <= 3
+
+
+@pytest.mark.parametrize(
+    ("frozen", "excluded", "words"),
+    [
+        (["t"], [], "of a frozen topic (constraints.freeze_topics) with too many replicas in a rack; take it off that list"),
+        ([], ["t"], "of an excluded topic with too many replicas in a rack; include it"),
+    ],
+)
+def test_a_frozen_topic_is_not_called_excluded(frozen: list[str], excluded: list[str], words: str) -> None:
+    """"Include it" was said of a topic that nothing excludes. Of an excluded one with a hard goal on racks a repair would move it."""
+    brokers = [{"id": b, "rack": rack} for b, rack in enumerate("aab", start=1)]
+    snapshot = cluster_of(brokers, [([1, 2], {"network_in": 1.0})])
+    result = planned(snapshot, {**RACK, "hard": False}, constraints={"freeze_topics": frozen, "exclude_topics": excluded})
+    assert words in told(result)

@@ -51,3 +51,20 @@ def test_lists_of_hundreds_of_replicas_in_one_rack_are_added_up() -> None:
     goals = "{version: 1, goals: [{kind: usage_distribution, resource: network_in, bound: 0.1}]}"
     compiled = compile_problem(build_snapshot(document), parse_goals(goals, "test"), PlanOptions())
     assert Totals(compiled).rack(0, 0) == (count + 2.0, count + 2.0)
+
+
+def test_what_excluded_brokers_lead_is_no_load_of_the_others() -> None:
+    """"Partitions larger than a target range leave -9.06 MB/s for each other broker": excluded brokers led most of them, for good."""
+    loads = [(1, 50.0), (4, 60.0), *((b, 10.0) for b in (2, 2, 3, 3))]
+    document = {
+        "version": 1, "cluster_id": "c", "taken_at": "2026-11-20T12:00:00Z", "storage": "local",
+        "brokers": [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4, "state": "excluded"}],
+        "partitions": [
+            {"topic": "t", "partition": n, "replicas": [b], "leader": b, "leader_load": {"network_in": load}}
+            for n, (b, load) in enumerate(loads)
+        ],
+    }  # fmt: skip
+    goals = "{version: 1, goals: [{kind: usage_distribution, resource: network_in, bound: 0.1}]}"
+    compiled = compile_problem(build_snapshot(document), parse_goals(goals, "test"), PlanOptions())
+    rows, held = Totals(compiled).giants(0, 1)
+    assert (rows.tolist(), held) == ([0], 50.0)
