@@ -17,7 +17,6 @@ from optimizer.problem import (
     CEILING,
     COLUMN,
     FOLLOWING,
-    HARD,
     HIGH,
     HINGE,
     KIND,
@@ -65,8 +64,8 @@ class Aim:
 def within_reach(problem: Problem, state: State) -> Problem:
     """`problem` itself, or one whose potential rises from what brokers can reach, judged by the placement of `state`.
 
-    A broker that holds more than its range for good may hold that load, and what comes with the lower ends of its other ranges (hard ones,
-    if it is hard); beyond a limit, that load alone. The other brokers share less than their ranges ask for, so these lower ends fall.
+    A broker that holds more than its range for good may hold that load, and what comes with the lower ends of its other ranges; beyond a
+    limit, that load alone. The other brokers share less than their ranges ask for, so the lower ends of these ranges fall.
 
     Notes
     -----
@@ -76,7 +75,7 @@ def within_reach(problem: Problem, state: State) -> Problem:
     eligible = problem.broker[:, STATE] == BrokerState.ACTIVE
     if not len(goals) or eligible.sum() < 2:
         return problem
-    columns, limit, hard = problem.goal[goals, COLUMN], problem.goal[goals, KIND] == LIMIT, problem.goal[goals, HARD]
+    columns, limit = problem.goal[goals, COLUMN], problem.goal[goals, KIND] == LIMIT
     mean, bound = problem.table[:, goals, MEAN], problem.table[:, goals, BOUND]
     most = np.where(limit, problem.table[:, goals, CEILING], mean + bound)
     group = problem.broker[:, SET_OF]
@@ -107,7 +106,7 @@ def within_reach(problem: Problem, state: State) -> Problem:
         for members in [m for m in together if (at & m).any()]:
             big, others, count = at & members, members & ~at, members.sum()
             rest = state.load[members][:, columns].sum(axis=0) - giants[members].sum(axis=0)
-            asked = np.where((columns != columns[i]) & (hard >= hard[i]), problem.table[:, goals, LOW] - giants, 0.0)[big]
+            asked = np.where(columns != columns[i], problem.table[:, goals, LOW] - giants, 0.0)[big]
             comes = (np.maximum(asked, 0.0) / np.where(rest > 0.0, rest, np.inf)).max(axis=1) * rest[i]
             table[big, g, HIGH] = least[big, i] + comes
             total, whole = np.where(members[:, None], mean, 0.0).sum(axis=0)[i], float(giants[big, i].sum())
@@ -127,16 +126,14 @@ def within_reach(problem: Problem, state: State) -> Problem:
 def without_conflicts(problem: Problem, found: tuple[Conflict, ...]) -> Problem:
     """`problem` with ranges of the potential that the brokers of the conflicts `found` can reach; itself if there are none.
 
-    A hard goal counts more than a soft one, and a limit more than a range: the lower end of the range falls. Of two ranges that count
-    alike, the upper end that is in the way rises.
+    A hard limit counts more than a range: the lower end of the range falls. Of two ranges, the upper end that is in the way rises.
     """
     if not found:
         return problem
     table = problem.table.copy()
     for one in found:
         b = one.broker
-        hard = one.caps != NOTHING and problem.goal[one.caps, HARD] > problem.goal[one.needs, HARD]
-        if one.caps == NOTHING or hard or problem.goal[one.caps, KIND] == LIMIT or not np.isfinite(one.least):
+        if one.caps == NOTHING or problem.goal[one.caps, KIND] == LIMIT or not np.isfinite(one.least):
             table[b, one.needs, LOW] = -np.inf
         else:  # and by half a range more, since replicas do not come in every size
             top = problem.table[b, one.caps, MEAN] + 2.0 * problem.table[b, one.caps, BOUND]

@@ -1,4 +1,7 @@
-"""A bigger budget never leaves more undone: urgent repairs, crowded racks, hard goals that brokers miss, by how much, and soft ones."""
+"""A bigger budget leaves no more undone: urgent repairs, crowded racks, hard goals that brokers miss, by how much, and soft ones.
+
+Of the best first part of a list this always holds. A search looks for what is free from its end, so of the whole plan it is shown here.
+"""
 
 from __future__ import annotations
 
