@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.options import PlanOptions
-from optimizer.problem import SAME_RACK, Compiled
+from optimizer.problem import SAME_RACK, Compiled, Problem
 from optimizer.search.commit import appraise, build_state
 from optimizer.search.irreducible import Aim
-from optimizer.search.log import budget_for, empty_log, written
+from optimizer.search.log import Log, budget_for, empty_log, written
+from optimizer.search.partners import broker_loads
+from optimizer.search.polish import polish
 from optimizer.search.record import Lists, published_changes, record
 from optimizer.search.restore import align_slots
 from optimizer.search.search import Round
@@ -22,6 +24,8 @@ from optimizer.search.sequence import carry_out, cheapest_broker_first
 from optimizer.search.standing import same_rack_only
 from optimizer.search.state import Rows, State
 from optimizer.search.states import differing
+
+MOST_STEPS = 2_000  # of one list: a step takes up to a millisecond in large clusters
 
 
 @dataclass(frozen=True)
@@ -118,27 +122,49 @@ def net_round(
 
     Where it should serve budgets, what ends a violation of hard goals `cheapest_first`. O(replicas), and the scheduling of what differs.
     """
-    compiled = replace(compiled, replicas=start.replicas, lead=start.lead)
-    standing, target = start.state(compiled), to.state(compiled)
-    problem = Aim(compiled.problem).at(standing)
-    setting = problem.setting.copy()
-    setting[SAME_RACK] = same_rack_only(problem, standing)
-    problem = problem._replace(setting=setting)
-    for state in (standing, target):
-        appraise(problem, state)
+    compiled, problem, standing = _at(compiled, start)
+    target = to.state(compiled)
+    appraise(problem, target)
     align_slots(problem, target, start.replicas, differing(target.replicas, target.lead, start.replicas, start.lead))
     pending = differing(target.replicas, target.lead, start.replicas, start.lead)
     log = empty_log(start.replicas.shape[1], 2 * len(pending))  # of each partition the leader first, then a replica
     by_potential = options.acceptance == "potential"
     turns = cheapest_broker_first(problem, standing, pending, target.replicas, target.lead) if cheapest_first else [pending]
     left = carry_out(problem, standing, budget_for(compiled, options), log, turns, target.replicas, target.lead, by_potential)
+    made = _round(compiled, options, problem, start, log)
+    rows = made.log.partition[: int(made.log.used[1])]
+    return replace(made, changes=_listed_as(made.changes, to.taken(rows))), left
+
+
+def step_round(compiled: Compiled, options: PlanOptions, start: Placement) -> Round:
+    """A round of single acceptable steps from `start`, those that gain most for their cost first, until there is none, the budget of
+    `options` is not enough for the next, or there are `MOST_STEPS`."""
+    compiled, problem, standing = _at(compiled, start)
+    log = empty_log(start.replicas.shape[1], MOST_STEPS)
+    by_potential = options.acceptance == "potential"
+    polish(problem, standing, broker_loads(problem), budget_for(compiled, options), log, options.seed, by_potential)
+    return _round(compiled, options, problem, start, log)
+
+
+def _at(compiled: Compiled, start: Placement) -> tuple[Compiled, Problem, State]:
+    """The same from `start`, what a search from there aims at, and the state there."""
+    compiled = replace(compiled, replicas=start.replicas, lead=start.lead)
+    standing = start.state(compiled)
+    problem = Aim(compiled.problem).at(standing)
+    setting = problem.setting.copy()
+    setting[SAME_RACK] = same_rack_only(problem, standing)
+    problem = problem._replace(setting=setting)
+    appraise(problem, standing)
+    return compiled, problem, standing
+
+
+def _round(compiled: Compiled, options: PlanOptions, problem: Problem, start: Placement, log: Log) -> Round:
+    """The actions of `log` from `start`, with the scores on the way."""
     log = written(log)
     begin = start.state(compiled)
     appraise(problem, begin)
-    scores = record(problem, begin, log, by_potential)
-    made = published_changes(compiled, start.replicas, start.lead, log)
-    rows = log.partition[: int(log.used[1])]
-    return Round(start.replicas, start.lead, log, scores, _listed_as(made, to.taken(rows))), left
+    scores = record(problem, begin, log, options.acceptance == "potential")
+    return Round(start.replicas, start.lead, log, scores, published_changes(compiled, start.replicas, start.lead, log))
 
 
 def _listed_as(made: Lists, to: Placement) -> Lists:

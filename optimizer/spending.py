@@ -5,9 +5,10 @@ budget, so a larger budget can choose from more first parts, and the best one ne
 its end follow.
 
 The lists are the plan without a budget; free actions first (leadership transfers, if moves or bytes are limited), then everything, in the
-order of searches with a budget: repairs, hard limits, the rest; what hard goals alone need, then the rest (not in large clusters, where it
-takes as long as a second plan); and the second list in stages. Each stage is a search within a fixed share of all that could be moved, so
-that small budgets have lists that are made for about as much. A stage that starts beyond the budget is left out.
+order of searches with a budget: repairs, hard limits, the rest; the same up to the repairs, then single steps; what hard goals alone need,
+then single steps (not in large clusters, where it takes as long as a second plan); and the second list in stages. Each stage is a search
+within a fixed share of all that could be moved, so that small budgets have lists that are made for about as much. A stage that starts
+beyond the budget is left out.
 If partitions are limited besides moves or bytes, the lists without that limit are made, too.
 """
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from cluster_model.snapshot import FloatArray
 from optimizer.bounds import lower_bounds
-from optimizer.course import Placement
+from optimizer.course import Placement, step_round
 from optimizer.gain import LeftOut, distances
 from optimizer.hard_first import hard_round
 from optimizer.options import PlanOptions, Watch
@@ -36,6 +37,7 @@ from optimizer.worth import straightened, without_small, worthwhile_search
 
 PART = 0.5  # of the lower bounds: with a smaller budget, no plan without a budget is made
 STAGED = 2_000  # replicas: with more, stages take several times as long as the plan without a budget
+PRICED = 0.01  # of the mean price, taken as the mean cost, so that gains are divided by hardly more than the price of a step
 SHARES = tuple(2.0**-k for k in range(8, 1, -1))  # of all replicas, bytes and partitions: where stages end
 
 
@@ -150,14 +152,34 @@ def _ways(one: Setting, begin: State, whole: bool) -> Iterator[Way]:
     yield free
     if not one.limits.any():
         return
-    yield _continued(one, free, one.stage(np.inf))
+    rest = _continued(one, free, one.stage(np.inf))
+    yield rest
+    yield _with_steps(one, _repaired(one, begin, rest, len(spent_along(one.compiled, free.rounds)) - 1))
     hard = _hard_alone(one) if one.compiled.replicas.size <= MOST_ESCAPED else Way([])
     if hard.stopped:
         yield hard
     if hard.rounds:
-        yield _continued(one, _continued(one, hard, one.stage(0.0)), one.stage(np.inf))
+        yield _with_steps(one, _continued(one, hard, one.stage(0.0)))
     if one.compiled.replicas.size <= STAGED:
         yield _in_stages(one, free)
+
+
+def _repaired(setting: Setting, begin: State, way: Way, least: int) -> Way:
+    """The first part of `way`, of at least `least` actions, that leaves the fewest urgent repairs and replicas in crowded racks."""
+    urgent, crowded = undone_along(setting.compiled, begin, way.rounds)[least:, :2].T
+    return Way(first_part(way.rounds, least + int(np.lexsort((crowded, urgent))[0])))
+
+
+def _with_steps(setting: Setting, way: Way) -> Way:
+    """`way`, continued by single steps, those first that gain most for what the budget counts: bytes if these are limited, else moves."""
+    left = setting.limits - spent_along(setting.compiled, way.rounds)[-1]
+    if (left < 0.0).any():
+        return way
+    problem = setting.compiled.problem
+    price = np.ones(len(problem.cost)) if setting.options.max_bytes is None else problem.size
+    by_price = problem._replace(cost=price, typical=np.full(2, PRICED * price.mean() or 1.0))
+    made = step_round(replace(setting.compiled, problem=by_price), setting.within(left), setting.start.after(way.rounds))
+    return Way([*way.rounds, made] if made.log.used[0] else way.rounds, way.left_out)
 
 
 def _is_near(setting: Setting, begin: State) -> bool:

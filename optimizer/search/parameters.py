@@ -118,6 +118,7 @@ NEAR = 4  # next replicas in the list, sorted by home broker, of which a step ch
 SIDEWAYS_HEAT = 0.02  # moves of mean cost: what a step may cost with a probability of 1/e
 
 # --- Schedule
+STILL_GOOD = 0.8  # of its rank when it was judged last: an action that has more is still made at once, and not ranked again
 FEW_TRANSFERS = 0.05  # of the waiting changes: with a budget, a turn that makes no more is the last if only leaderships wait
 LATE_SHARE = 0.01  # of the changes: if more find no turn, the schedule starts again with these first
 JUDGED_TOGETHER = 2000  # changes that a thread judges at a time, at least: some milliseconds
@@ -131,7 +132,7 @@ POLISH_LOOKS = 256  # steps of a broker that are evaluated in full: those that g
 POLISH_OF_ONE = 32  # of them, from one broker to another
 FREE_FACTOR = 10.0  # factor on the gain of a leadership transfer, which costs nothing
 POLISH_SHARE = 0.01  # of the broker's `badness`: least gain of a step
-POLISH_STEPS, POLISH_PASSES = 256, 64  # steps of a broker in one pass, and passes, at most
+POLISH_PASSES = 64  # passes, at most
 URGENT, USEFUL = 2.0, 1.0  # rank of a change that takes a replica off a broker or rack that it must leave, and of a change of leader alone
 LEAST_RANK = 1e-6  # of a repair, however much the potential rises
 

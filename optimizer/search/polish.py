@@ -1,6 +1,7 @@
 """Finish: single acceptable steps for brokers with low scores, until there is none.
 
-Unlike `balance`, this checks each step by `evaluate` before it commits it, so steps go straight into the log. Called by `search`.
+Unlike `balance`, this checks each step by `evaluate` before it commits it, so steps go straight into the log. Called by `search`, and for
+budgets by `course`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
+from kernels.lanes import first_largest
 from optimizer.problem import MOVABLE, STRENGTH, TOPIC_ROW, Problem
 from optimizer.search.candidates import gather, keep_best, scan, topic_burden, watched_goals
-from optimizer.search.evaluate import acceptable, evaluate, propose
+from optimizer.search.evaluate import acceptable, evaluate, find_touched, propose
 from optimizer.search.feasible import active_brokers, may_host
 from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
-from optimizer.search.order import ascending, scramble
+from optimizer.search.order import scramble
 from optimizer.search.parameters import (
     FREE_FACTOR,
     LEAST_STEP,
@@ -24,12 +26,12 @@ from optimizer.search.parameters import (
     POLISH_PARTNERS,
     POLISH_PASSES,
     POLISH_SHARE,
-    POLISH_STEPS,
+    STILL_GOOD,
 )
 from optimizer.search.partners import BrokerLoads, rank_partners
 from optimizer.search.potential import badness, scores_low
 from optimizer.search.relief import relieve
-from optimizer.search.state import COST, State
+from optimizer.search.state import PARTITION, State
 from optimizer.search.topics import lead_gain
 from optimizer.search.vector_cache import VectorCache, new_cache
 
@@ -49,34 +51,86 @@ class Looks(NamedTuple):
     target: np.ndarray  # int64 [POLISH_LOOKS], broker row; -1 for a leadership transfer
 
 
+class Steps(NamedTuple):
+    """The best step known for each of B brokers, as in `Looks`."""
+
+    key: np.ndarray  # float64 [B], -1 where there is no step
+    entry: np.ndarray  # int64 [B]
+    target: np.ndarray  # int64 [B]
+    stale: np.ndarray  # uint8 [B], 1 where later actions may have changed it
+
+
 @kernel
 def polish(problem: Problem, state: State, loads: BrokerLoads, budget: Budget, log: Log, seed: int, by_potential: bool) -> int:
-    """Publish open repairs, then acceptable steps for brokers with low scores, the worst first; returns the number of actions."""
+    """Publish open repairs, then acceptable steps for brokers with low scores, what gains most for its cost first. Returns how many.
+
+    The first step that the budget is not enough for ends it, so that with a larger budget the same steps come first.
+    """
     eligible, watched = active_brokers(problem), watched_goals(problem, state)
     published = relieve(problem, state, budget, log, by_potential)
-    room = max(state.hosted.shape[1] + 1, POLISH_OF_ONE)
+    room, brokers = max(state.hosted.shape[1] + 1, POLISH_OF_ONE), len(state.hosts)
     looks = Looks(
         new_cache(problem, state, np.zeros(0, np.int64)), loads, np.zeros(room), np.zeros(room), np.zeros(room),
         np.zeros(POLISH_OF_ONE, np.int64), np.zeros(2 * POLISH_PARTNERS, np.int64),
         np.zeros(POLISH_LOOKS), np.zeros(POLISH_LOOKS, np.int64), np.zeros(POLISH_LOOKS, np.int64),
     )  # fmt: skip
+    best = Steps(np.zeros(brokers), np.zeros(brokers, np.int64), np.zeros(brokers, np.int64), np.zeros(brokers, np.uint8))
     for turn in range(POLISH_PASSES):
         done = 0
-        for v in ascending(-state.score[:, COST]):
-            for _ in range(POLISH_STEPS):
-                if not scores_low(problem, state, v):
-                    break
-                if is_full(log, whole(1)):
-                    return published + done
-                found = partners_of(problem, state, watched, v, eligible, seed + turn, looks)
-                if not find_step(problem, state, budget, watched, v, found, by_potential, looks):
-                    break
-                publish(problem, state, budget, log, whole(1), whole(0))
-                done += 1
+        best.key[:], best.stale[:] = np.inf, 1
+        while not is_full(log, whole(1)):
+            v = whole(first_largest(best.key, brokers))
+            known = best.key[v]
+            if known < 0.0:
+                break
+            if best.stale[v] == 1:
+                best.stale[v], best.key[v] = 0, -1.0
+                if scores_low(problem, state, v):
+                    found = partners_of(problem, state, watched, v, eligible, seed + turn, looks)
+                    i = find_step(problem, state, watched, v, found, by_potential, looks)
+                    if i >= 0:
+                        best.key[v], best.entry[v], best.target[v] = looks.key[i], looks.entry[i], looks.target[i]
+                if best.key[v] < STILL_GOOD * known:
+                    continue
+            propose_step(state, best.entry[v], best.target[v])
+            if not within_budget(problem, state, budget, whole(1)):
+                return published + done
+            mark_stale(state, best)
+            publish(problem, state, budget, log, whole(1), whole(0))
+            done += 1
         published += done
         if done == 0:
             break
     return published
+
+
+@inner
+def propose_step(state: State, entry: int, target: int) -> None:
+    """Write a step of `Looks` as change 0."""
+    p, s = whole(entry // state.replicas.shape[1]), whole(entry % state.replicas.shape[1])
+    if target < 0:
+        propose(state, whole(0), p, s, state.replicas[p, s], s)
+    else:
+        propose(state, whole(0), p, s, target, state.lead[p])
+
+
+@inner
+def mark_stale(state: State, best: Steps) -> None:
+    """Mark what change 0 may alter: steps of its partition, and steps of or with a broker that it touches."""
+    slots, touched = state.replicas.shape[1], find_touched(state, whole(1))
+    for v in range(len(best.key)):
+        if best.key[v] < 0.0 or best.stale[v] == 1:
+            continue
+        p = best.entry[v] // slots
+        source, target = state.replicas[p, best.entry[v] % slots], best.target[v]
+        if target < 0:
+            target = state.replicas[p, state.lead[p]]
+        if p == state.change[0, PARTITION]:
+            best.stale[v] = 1
+        for t in range(touched):
+            b = state.touched[t]
+            if b == v or b == source or b == target:
+                best.stale[v] = 1
 
 
 @inner
@@ -99,27 +153,19 @@ def partners_of(problem: Problem, state: State, watched: np.ndarray, v: int, eli
 
 
 @part
-def find_step(
-    problem: Problem, state: State, budget: Budget, watched: np.ndarray, v: int, partners: int, by_potential: bool, looks: Looks
-) -> bool:
-    """Write the first acceptable step, by key, that helps broker `v` to change 0: a move or leadership transfer; False if there is none."""
-    slots = state.replicas.shape[1]
+def find_step(problem: Problem, state: State, watched: np.ndarray, v: int, partners: int, by_potential: bool, looks: Looks) -> int:
+    """Write the first acceptable step, by key, that helps broker `v` to change 0: a move or leadership transfer; its number, or -1."""
     least = max(LEAST_STEP, POLISH_SHARE * badness(problem, state, v, True))
     found = list_transfers(problem, state, v, looks)
     for k in range(partners):
         found = list_moves(problem, state, watched, v, looks.partner[k], found, looks)
         found = list_moves(problem, state, watched, looks.partner[k], v, found, looks)
     for i in range(found):
-        p, s = looks.entry[i] // slots, looks.entry[i] % slots
-        if looks.target[i] < 0:
-            propose(state, whole(0), p, s, state.replicas[p, s], s)
-        else:
-            propose(state, whole(0), p, s, looks.target[i], state.lead[p])
+        propose_step(state, looks.entry[i], looks.target[i])
         verdict = evaluate(problem, state, whole(1))
         if verdict.gain > least and helps(state, v) and acceptable(verdict, by_potential, least) and has_room(state, whole(1)):
-            if within_budget(problem, state, budget, whole(1)):
-                return True
-    return False
+            return whole(i)
+    return whole(-1)
 
 
 @inner

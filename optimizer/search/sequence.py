@@ -18,7 +18,7 @@ from optimizer.search.commit import commit
 from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
 from optimizer.search.log import Budget, Log, asks, has_room, is_full, is_limited, publish
 from optimizer.search.order import ascending
-from optimizer.search.parameters import FEW_TRANSFERS, JUDGED_TOGETHER, LATE_SHARE, LEAST_STEP, SOON
+from optimizer.search.parameters import FEW_TRANSFERS, JUDGED_TOGETHER, LATE_SHARE, LEAST_STEP, SOON, STILL_GOOD
 from optimizer.search.potential import thrift_of
 from optimizer.search.standing import undone
 from optimizer.search.state import COST, State
@@ -200,7 +200,7 @@ def in_turn(
                 known[n] = log.used[0]
             waits = False
             if asked > 0 and done > 0:  # a change that needs no budget takes nothing from the others
-                waits = key_of(problem, judged.gain[n], judged.repairs[n], moved_slots(state, p, to), p) < -0.8 * keys[order[i]]
+                waits = key_of(problem, judged.gain[n], judged.repairs[n], moved_slots(state, p, to), p) < -STILL_GOOD * keys[order[i]]
             if not waits and judged.good[n] == 1 and has_room(state, one) and not is_full(log, one):
                 note_change(problem, state, p, to, to_lead, seen, log.used[0] + 1)
                 publish(problem, state, budget, log, one, touched)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from optimizer.search.evaluate import judge, propose
-from optimizer.search.log import Budget, empty_log
+from optimizer.search.log import Budget, Log, empty_log
 from optimizer.search.parameters import LEAST_STEP, POLISH_SHARE
 from optimizer.search.partners import broker_loads
 from optimizer.search.polish import polish
-from optimizer.search.potential import badness, scores_low
+from optimizer.search.potential import badness, scores_low, thrift_of
 from optimizer.search.state import State
 from tests.unit.optimizer.actions import Trial, partition, usage
 
@@ -27,11 +27,18 @@ def some(seed: int) -> Trial:
     return Trial([1, 2, 3, 4, 5], rows, usage("network_in", bound=0.1), *([topics] if seed % 2 else []))
 
 
-def polished(made: Trial, by_potential: bool) -> tuple[State, int]:
+def logged(made: Trial, by_potential: bool, moves: float = -1.0) -> Log:
     compiled, state = made.compiled, made.state
     log = empty_log(state.replicas.shape[1], 500)
-    budget = Budget(np.full(3, -1.0), np.zeros(3), compiled.replicas, compiled.lead, np.zeros(len(compiled.lead), np.int64))
-    return state, int(polish(compiled.problem, state, broker_loads(compiled.problem), budget, log, 0, by_potential))
+    limits = np.array([moves, -1.0, -1.0])
+    budget = Budget(limits, np.zeros(3), compiled.replicas, compiled.lead, np.zeros(len(compiled.lead), np.int64))
+    assert polish(compiled.problem, state, broker_loads(compiled.problem), budget, log, 0, by_potential) == log.used[0]
+    return log
+
+
+def polished(made: Trial, by_potential: bool) -> tuple[State, int]:
+    log = logged(made, by_potential)
+    return made.state, int(log.used[0])
 
 
 @pytest.mark.parametrize("by_potential", [False, True])
@@ -62,3 +69,39 @@ def test_a_broker_within_its_range_is_left_alone() -> None:
     state, published = polished(made, False)
     assert published == 0
     assert (state.replicas == before).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_gains_most_for_its_cost_goes_first(seed: int) -> None:
+    """The brokers with the lowest scores went first, each until it could not be helped: a small budget was spent on one of them."""
+    made = alone(seed)
+    problem, state = made.compiled.problem, made.state
+    best = 0.0
+    for p in range(len(state.lead)):
+        for b in set(range(5)) - {int(state.replicas[p, 0])}:
+            propose(state, 0, p, 0, b, 0)
+            verdict = judge(problem, state, 1)
+            best = max(best, verdict.gain * thrift_of(problem, p) if verdict.better else 0.0)
+    log = logged(made, False)
+    first = alone(seed).state
+    propose(first, 0, int(log.partition[0]), 0, int(log.replicas[0, 0]), 0)
+    assert judge(problem, first, 1).gain * thrift_of(problem, log.partition[0]) == pytest.approx(best)
+
+
+def alone(seed: int) -> Trial:
+    """As `some`, of one replica each."""
+    r = np.random.default_rng(seed)
+    brokers, sizes = r.choice([1, 2, 3, 4, 5], 40, p=[0.4, 0.3, 0.1, 0.1, 0.1]), r.exponential(10.0, 40)
+    rows = [partition([broker], disk=size) for broker, size in zip(brokers.tolist(), sizes.tolist(), strict=True)]
+    return Trial([1, 2, 3, 4, 5], rows, usage("disk", bound=0.1))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_larger_budget_starts_with_the_same_steps(seed: int) -> None:
+    every = logged(some(seed), False)
+    for moves in (0.0, 1.0, 3.0):
+        part = logged(some(seed), False, moves)
+        n = int(part.used[0])
+        assert n < every.used[0]
+        assert (part.partition[:n] == every.partition[:n]).all()
+        assert (part.replicas[:n] == every.replicas[:n]).all()
