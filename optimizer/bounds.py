@@ -2,9 +2,9 @@
 
 For every broker and goal: the fewest replicas and the fewest bytes that must leave the broker (or come to it) before it is within its
 target range, each as a fractional knapsack, which no whole number of replicas can beat; and the fewest replicas for all goals together
-that the broker exceeds. Leadership transfers are free: a broker counts as if it led nothing if it holds too much, and as if it led
-everything if it holds too little. Goals on topics force moves of their own (`optimizer.topic_bounds`), and so do racks
-(`optimizer.rack_bounds`); for each broker the larger need counts.
+that the broker exceeds. Leadership transfers are free: a broker counts as if it led nothing if it holds too much (except partitions of one
+replica), and as if it led everything if it holds too little. Goals on topics force moves of their own (`optimizer.topic_bounds`), and so do
+racks (`optimizer.rack_bounds`); for each broker the larger need counts.
 Source: ours, reference study of the planner.
 """
 
@@ -131,7 +131,8 @@ def leaving(
 ) -> None:
     """Raise `out_moves` and `out_bytes` float64 [B] to what must leave each active broker; set `lack` [G, B] to the load that must come.
 
-    `low`, `high` float64 [G, B] are the ends of target ranges. A broker may give up or take any number of leaderships for free.
+    `low`, `high` float64 [G, B] are the ends of target ranges. A broker may give up or take any number of leaderships for free, except
+    of partitions of one replica.
     """
     slots = state.replicas.shape[1]
     room = 1
@@ -155,10 +156,13 @@ def leaving(
                 ahead(problem.vector[q], FOLLOWING)
             p = state.hosted[b, i] // slots
             size[i] = problem.size[p]
+            alone = state.lead[p] == state.hosted[b, i] % slots  # whether it leads, and no other replica can
+            for o in range(slots):
+                alone = alone and (state.replicas[p, o] < 0 or state.replicas[p, o] == b)
             for k in range(outs):
                 c = problem.goal[out[k], COLUMN]
                 leads, follows = problem.vector[p, LEADING, c], problem.vector[p, FOLLOWING, c]
-                least[k, i] = min(leads, follows)
+                least[k, i] = leads if alone else min(leads, follows)
                 most[k, i] = max(leads, follows)
         over = whole(0)
         for k in range(outs):

@@ -176,7 +176,7 @@ def _with_steps(setting: Setting, way: Way) -> Way:
     if (left < 0.0).any():
         return way
     problem = setting.compiled.problem
-    price = np.ones(len(problem.cost)) if setting.options.max_bytes is None else problem.size
+    price = np.ones(len(problem.cost)) if setting.options.max_bytes is None else problem.size.copy()
     by_price = problem._replace(cost=price, typical=np.full(2, PRICED * price.mean() or 1.0))
     made = step_round(replace(setting.compiled, problem=by_price), setting.within(left), setting.start.after(way.rounds))
     return Way([*way.rounds, made] if made.log.used[0] else way.rounds, way.left_out)

@@ -64,6 +64,9 @@ ANYWAY = 10.0  # factor on the gain of a replica that moves anyway, which costs 
 # --- Hard limits that the last target leaves broken
 FIRM_WEIGHT = 1e9  # weight of a hard limit then, against a soft goal: an excess of 1/10,000 weighs more than missed soft goals
 
+# --- Limits as bands
+ENOUGH = 0.5  # of the load that brokers lack below the band: if less has to leave the brokers above the limit, the limit is no band
+
 # --- What a replica costs
 # `python -m benchmarks.heavy_tails --seeds 60,61,62,63,64,65`; docs/benchmarks.md, what a move costs, and *Planner* if replicas lack.
 COST_ADDED = 3.0  # mean costs, added to the cost that a gain is divided by: no replica moves only because it is small

@@ -32,7 +32,7 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.search.log import Budget
-from optimizer.search.parameters import FIRM_WEIGHT
+from optimizer.search.parameters import ENOUGH, FIRM_WEIGHT
 from optimizer.search.state import COST, State
 
 
@@ -97,11 +97,14 @@ def banded(problem: Problem, state: State) -> Problem:
     its share of the load.
 
     A replica then goes from a broker above its limit to a broker that has little, which helps in several goals at once. Only the tightest
-    goal on a load changes, and only if the load that has to leave the brokers above it in `state` is enough for what other brokers lack
-    below the band: new brokers need not be filled because of a limit.
+    goal on a load changes, and only if what has to leave the brokers above it in `state` is at least `ENOUGH` of what others lack below the
+    band: new brokers need not be filled because of a limit. The band of a single wish weighs as the weightiest soft goal on loads: with
+    more, the search would first level this load in the whole cluster.
     """
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
     soft = (problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 0)
+    wishes = soft & (problem.force[:, STRENGTH] >= HARD_WEIGHT)
+    most = problem.force[(problem.goal[:, KIND] <= LIMIT) & (problem.goal[:, HARD] == 0) & ~wishes, STRENGTH].max(initial=0.0)
     goal, table, force, sets = problem.goal.copy(), problem.table.copy(), problem.force.copy(), problem.broker[active, SET_OF]
     for g in np.flatnonzero(soft & tightest(problem)):
         limit, load = table[active, g, CEILING], state.load[active, goal[g, COLUMN]]
@@ -112,11 +115,13 @@ def banded(problem: Problem, state: State) -> Problem:
         low = level - HINGE * (limit - level)
         if (level <= 0).any() or (level >= limit).any():
             continue
-        if np.maximum(load - HINGE * limit, 0).sum() >= np.maximum(low - load, 0).sum():
+        if np.maximum(load - HINGE * limit, 0).sum() >= ENOUGH * np.maximum(low - load, 0).sum():
             goal[g, KIND] = DISTRIBUTION
             columns = {MEAN: level, BOUND: limit - level, HIGH: level + HINGE * (limit - level), LOW: low, SCALE: 1 / level}
             for column, values in columns.items():
                 table[active, g, column] = values
+            if wishes[g] and wishes.sum() == 1 and most > 0.0:
+                force[g, STRENGTH] = most
             force[g, SPREAD] = CENTERING * force[g, STRENGTH]
     return problem if (goal == problem.goal).all() else problem._replace(goal=goal, table=table, force=force)
 

@@ -50,10 +50,18 @@ def test_no_choice_has_fewer_replicas_than_the_bound(seed: int) -> None:
 
 def test_a_broker_that_leads_nothing_gives_away_followers() -> None:
     """Six leaders of 30, 10 as followers, above a limit of 40: leaderships alone leave 60, so two replicas have to go."""
-    rows = [partition([1], follower={"cpu": 10.0}, cpu=30.0) for _ in range(6)]
-    brokers: list[int | Document] = [{"id": b, "capacity": {"cpu": 40.0}} for b in range(1, 11)]
-    made = Trial(brokers, rows, {"kind": "capacity", "resource": "cpu", "limit": 1.0, "hard": True})
-    assert bounds_of(made)[0] == 2
+    assert bounds_of(six_leaders([1, 2]))[0] == 2
+
+
+def test_a_partition_of_one_replica_is_led_where_it_is() -> None:
+    """It has no other leader: of 180, five of 30 have to go. Printed was 2, and 0 where followers cost nothing."""
+    assert bounds_of(six_leaders([1]))[0] == 5
+
+
+def six_leaders(replicas: list[int]) -> Trial:
+    rows = [partition(replicas, follower={"cpu": 10.0}, cpu=30.0) for _ in range(6)]
+    brokers: list[int | Document] = [{"id": b, "capacity": {"cpu": 1000.0 if b == 2 else 40.0}} for b in range(1, 11)]
+    return Trial(brokers, rows, {"kind": "capacity", "resource": "cpu", "limit": 1.0, "hard": True})
 
 
 def racked(*replicas: list[int]) -> Trial:

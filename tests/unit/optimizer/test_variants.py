@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from goals.document import parse_goals
 from optimizer.planner import plan
-from optimizer.problem import BOUND, CEILING, DISTRIBUTION, HARD, HARD_WEIGHT, HIGH, HINGE, KIND, LIMIT, LOW, MEAN, SET_OF, STRENGTH
+from optimizer.problem import (
+    BOUND,
+    CEILING,
+    CENTERING,
+    DISTRIBUTION,
+    HARD,
+    HARD_WEIGHT,
+    HIGH,
+    HINGE,
+    KIND,
+    LIMIT,
+    LOW,
+    MEAN,
+    SET_OF,
+    SPREAD,
+    STRENGTH,
+)
 from optimizer.search.commit import build_state
 from optimizer.search.variants import banded, mending, tightest
+from tests.clusters.synthetic import cluster
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
 USED = usage(bound=0.5)  # up to 15 of 10
@@ -110,6 +128,46 @@ def test_a_hard_limit_that_is_a_wish_counts_as_that_band_too() -> None:
     seen, soft = banded(wish, made.state), loaded(60.0, 30.0, 35.0, 35.0)
     assert seen.goal[0].tolist() == banded(soft.compiled.problem, soft.state).goal[0].tolist()
     assert np.array_equal(seen.table, banded(soft.compiled.problem, soft.state).table)
+
+
+def test_the_band_of_a_single_wish_weighs_as_a_soft_goal() -> None:
+    """With the weight of a hard goal, the disks of the whole cluster were levelled for one broker above a limit."""
+    others = [usage("leaders", bound=0.1, weight=2.0), usage("replicas", bound=0.1)]
+    made = loaded(60.0, 30.0, 35.0, 35.0, goals=[{**SOFT, "hard": True}, *others])
+    problem = made.compiled.problem
+    force = banded(mending(problem, np.array([1, 0, 0])), made.state).force
+    assert force[0, STRENGTH] == problem.force[1, STRENGTH] == force[:, STRENGTH].max()
+    assert force[0, SPREAD] == CENTERING * force[0, STRENGTH]
+
+
+def test_wishes_that_contend_keep_their_weight() -> None:
+    made = loaded(60.0, 30.0, 35.0, 35.0, goals=[{**SOFT, "hard": True}, {**SOFT, "hard": True, "name": "other", "limit": 0.7}])
+    wish = mending(made.compiled.problem, np.array([1, 1]))
+    assert banded(wish, made.state).force[:, STRENGTH].tolist() == [HARD_WEIGHT] * 2
+
+
+@pytest.mark.parametrize("seed", [960008, 960009, 960013, 960017, 960032])
+def test_a_hard_limit_costs_no_more_than_the_same_soft_one(seed: int) -> None:
+    """Two brokers grew beyond a limit on disk; the other loads have target ranges. The hard limit took a quarter to a half more."""
+    snapshot, r = cluster(20, 400, "d", seed), np.random.default_rng(seed)
+    grown = np.where(np.isin(snapshot.replicas, r.choice(20, 2, replace=False)).any(axis=1), 1.8, 1.0)
+    lead, follow = ({**load, "disk": grown * load["disk"]} for load in (snapshot.leader_load, snapshot.follower_load))
+    snapshot = replace(snapshot, leader_load=lead, follower_load=follow)
+    share = 1.1 * snapshot.broker_load("disk").mean() / snapshot.capacity["disk"].mean()
+    cost = []
+    for hard in (True, False):
+        goals = [{"kind": "capacity", "resource": "disk", "limit": round(float(share), 4), "hard": hard}]
+        goals += [usage(load, bound=0.2) for load in ("network_in", "network_out", "cpu", "replicas")]
+        found = plan(snapshot, parse_goals(json.dumps({"version": 1, "goals": goals}), "test")).summary
+        cost.append(found.bytes_to_move + 3.0 * float(lead["disk"].mean()) * found.replica_moves)
+    assert cost[0] <= 1.05 * cost[1]
+
+
+@pytest.mark.parametrize(("least", "kind"), [(12.0, DISTRIBUTION), (5.0, LIMIT)])  # 10.5 have to leave, and 19 or 22 are lacked
+def test_a_limit_is_a_band_if_half_of_what_brokers_lack_has_to_leave_others(least: float, kind: int) -> None:
+    """A count limit stayed a limit beside four that were bands, for a few replicas too few, and gave way to them: three times the moves."""
+    made = loaded(60.0, least, 45.0, 45.0)
+    assert banded(made.compiled.problem, made.state).goal[0, KIND] == kind
 
 
 def test_each_set_of_brokers_has_a_mean_of_its_own() -> None:
