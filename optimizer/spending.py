@@ -176,10 +176,17 @@ def _with_steps(setting: Setting, way: Way) -> Way:
     if (left < 0.0).any():
         return way
     problem = setting.compiled.problem
-    price = np.ones(len(problem.cost)) if setting.options.max_bytes is None else problem.size.copy()
+    price = np.ones(len(problem.cost)) if setting.options.max_bytes is None else problem.size.copy()  # kernels want it writable
     by_price = problem._replace(cost=price, typical=np.full(2, PRICED * price.mean() or 1.0))
-    made = step_round(replace(setting.compiled, problem=by_price), setting.within(left), setting.start.after(way.rounds))
-    return Way([*way.rounds, made] if made.log.used[0] else way.rounds, way.left_out)
+    at = setting.start.after(way.rounds)
+    made = step_round(replace(setting.compiled, problem=by_price), setting.within(left), at)
+    if not made.log.used[0]:
+        return way
+    setting.threads.settle()
+    before = distances(problem, setting.states.at(problem, at.replicas, at.lead))
+    found = Found([made], at.after([made]).state(setting.compiled))
+    rounds, left_out = without_small(setting.compiled, setting.unlimited, at, found, before)
+    return Way([*way.rounds, *rounds], left_out or way.left_out)
 
 
 def _is_near(setting: Setting, begin: State) -> bool:

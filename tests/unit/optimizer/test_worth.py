@@ -124,6 +124,7 @@ def test_what_may_be_noise_of_measuring_brings_no_plan(more: float, made: bool) 
     partitions = [([b], {"network_in": 100.0 * (1 + (more if b == 1 else -more))}) for b in (1, 2) for _ in range(100)]
     result = planned(cluster([1, 2], partitions), IN)
     assert bool(result.actions) is made
+    assert bool(planned(cluster([1, 2], partitions), IN, max_moves=3).actions) is made
     assert made or any("from one measurement to the next" in (b.why or "") for b in result.brokers)
     assert planned(cluster([1, 2], partitions), IN, noise=0.01).actions
 
@@ -163,6 +164,7 @@ def test_a_level_cluster_that_is_measured_again_is_left_as_it_is(seed: int, size
     snapshot = carried_out(snapshot, plan(snapshot, GOALS))
     for again in range(3):
         assert not plan(measured_again(snapshot, 0.01, again), GOALS).proposals
+        assert not plan(measured_again(snapshot, 0.01, again), GOALS, PlanOptions(max_moves=5)).proposals
 
 
 @pytest.mark.parametrize("seed", range(4))
