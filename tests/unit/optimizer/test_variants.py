@@ -141,9 +141,11 @@ def test_the_band_of_a_single_wish_weighs_as_a_soft_goal() -> None:
 
 
 def test_wishes_that_contend_keep_their_weight() -> None:
-    made = loaded(60.0, 30.0, 35.0, 35.0, goals=[{**SOFT, "hard": True}, {**SOFT, "hard": True, "name": "other", "limit": 0.7}])
-    wish = mending(made.compiled.problem, np.array([1, 1]))
-    assert banded(wish, made.state).force[:, STRENGTH].tolist() == [HARD_WEIGHT] * 2
+    limits = [{**SOFT, "hard": True}, {**SOFT, "hard": True, "name": "other", "limit": 0.55}]
+    made = loaded(60.0, 30.0, 35.0, 35.0, goals=[*limits, usage("leaders", bound=0.1)])
+    seen = banded(mending(made.compiled.problem, np.array([1, 1, 0])), made.state)
+    assert seen.goal[0, KIND] == DISTRIBUTION
+    assert seen.force[:2, STRENGTH].tolist() == [HARD_WEIGHT] * 2
 
 
 @pytest.mark.parametrize("seed", [960008, 960009, 960013, 960017, 960032])
