@@ -8,7 +8,8 @@ The lists are the plan without a budget; free actions first (leadership transfer
 order of searches with a budget: repairs, hard limits, the rest; the same up to the repairs, then single steps; what hard goals alone need,
 then single steps (not in large clusters, where it takes as long as a second plan); and the second list in stages. Each stage is a search
 within a fixed share of all that could be moved, so that small budgets have lists that are made for about as much. A stage that starts
-beyond the budget is left out.
+beyond the budget is left out. Single steps end with the budget; parts of them that gain too little are left out after that, so a larger
+budget may leave out more of them.
 If partitions are limited besides moves or bytes, the lists without that limit are made, too.
 """
 

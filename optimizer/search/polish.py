@@ -64,7 +64,8 @@ class Steps(NamedTuple):
 def polish(problem: Problem, state: State, loads: BrokerLoads, budget: Budget, log: Log, seed: int, by_potential: bool) -> int:
     """Publish open repairs, then acceptable steps for brokers with low scores, what gains most for its cost first. Returns how many.
 
-    The first step that the budget is not enough for ends it, so that with a larger budget the same steps come first.
+    Repairs that the budget is not enough for are left out. The first step that it is not enough for ends the rest, so that with a larger
+    budget the same steps come first.
     """
     eligible, watched = active_brokers(problem), watched_goals(problem, state)
     published = relieve(problem, state, budget, log, by_potential)
