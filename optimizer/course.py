@@ -24,8 +24,10 @@ from optimizer.search.sequence import carry_out, cheapest_broker_first
 from optimizer.search.standing import same_rack_only
 from optimizer.search.state import Rows, State
 from optimizer.search.states import differing
+from optimizer.search.variants import by_moves
 
-MOST_STEPS = 2_000  # of one list: a step takes up to a millisecond in large clusters
+MOST_STEPS = 2_000  # single steps of a round: one takes a millisecond with 50,000 replicas, and ten with a million
+PRICED = 0.01  # of the mean size, taken as the mean cost where bytes are limited: gains are divided by hardly more than the size
 
 
 @dataclass(frozen=True)
@@ -137,9 +139,12 @@ def net_round(
 
 
 def step_round(compiled: Compiled, options: PlanOptions, start: Placement) -> Round:
-    """A round of single acceptable steps from `start`, those that gain most for their cost first, until there is none, the budget of
-    `options` is not enough for the next, or there are `MOST_STEPS`."""
-    compiled, problem, standing = _at(compiled, start)
+    """A round of single acceptable steps from `start`, until there is none, the budget of `options` is not enough for the next, or there
+    are `MOST_STEPS`. Those go first that gain most for their bytes or, if these are not limited, for their moves."""
+    sizes = compiled.problem.size.copy()  # kernels want them writable
+    by_bytes = compiled.problem._replace(cost=sizes, typical=np.full(2, PRICED * sizes.mean() or 1.0))
+    priced = by_moves(compiled.problem) if options.max_bytes is None else by_bytes
+    compiled, problem, standing = _at(replace(compiled, problem=priced), start)
     log = empty_log(start.replicas.shape[1], MOST_STEPS)
     by_potential = options.acceptance == "potential"
     polish(problem, standing, broker_loads(problem), budget_for(compiled, options), log, options.seed, by_potential)

@@ -15,6 +15,7 @@ from optimizer.options import PlanOptions, Watch
 from optimizer.prefixes import undone_of
 from optimizer.problem import COLUMN, HARD, HARD_RACK, KIND, NO_RACK_GOAL, RACK_GOAL, TOPIC, TOPIC_ROW, Compiled
 from optimizer.search.search import Round
+from optimizer.search.variants import by_moves
 from optimizer.threads import Threads
 from optimizer.worth import worthwhile_search
 
@@ -27,8 +28,7 @@ def hard_round(compiled: Compiled, options: PlanOptions, watch: Watch | None, th
     if not undone_of(compiled, standing)[2]:
         return None, False
     if options.max_bytes is None:
-        ones = compiled.problem._replace(cost=np.ones(len(compiled.lead)), typical=np.ones(2))
-        compiled = replace(compiled, problem=ones)
+        compiled = replace(compiled, problem=by_moves(compiled.problem))
     unlimited = replace(options, max_moves=None, max_bytes=None, max_partitions=None)
     found = worthwhile_search(hard_goals_alone(compiled), unlimited, watch, threads=threads)
     if not found.rounds or found.stopped:

@@ -38,7 +38,6 @@ from optimizer.worth import straightened, without_small, worthwhile_search
 
 PART = 0.5  # of the lower bounds: with a smaller budget, no plan without a budget is made
 STAGED = 2_000  # replicas: with more, stages take several times as long as the plan without a budget
-PRICED = 0.01  # of the mean price, taken as the mean cost, so that gains are divided by hardly more than the price of a step
 SHARES = tuple(2.0**-k for k in range(8, 1, -1))  # of all replicas, bytes and partitions: where stages end
 
 
@@ -172,19 +171,16 @@ def _repaired(setting: Setting, begin: State, way: Way, least: int) -> Way:
 
 
 def _with_steps(setting: Setting, way: Way) -> Way:
-    """`way`, continued by single steps, those first that gain most for what the budget counts: bytes if these are limited, else moves."""
+    """`way`, continued by single steps, without parts of them that gain too little."""
     left = setting.limits - spent_along(setting.compiled, way.rounds)[-1]
     if (left < 0.0).any():
         return way
-    problem = setting.compiled.problem
-    price = np.ones(len(problem.cost)) if setting.options.max_bytes is None else problem.size.copy()  # kernels want it writable
-    by_price = problem._replace(cost=price, typical=np.full(2, PRICED * price.mean() or 1.0))
     at = setting.start.after(way.rounds)
-    made = step_round(replace(setting.compiled, problem=by_price), setting.within(left), at)
+    made = step_round(setting.compiled, setting.within(left), at)
     if not made.log.used[0]:
         return way
     setting.threads.settle()
-    before = distances(problem, setting.states.at(problem, at.replicas, at.lead))
+    before = distances(setting.compiled.problem, setting.states.at(setting.compiled.problem, at.replicas, at.lead))
     found = Found([made], at.after([made]).state(setting.compiled))
     rounds, left_out = without_small(setting.compiled, setting.unlimited, at, found, before)
     return Way([*way.rounds, *rounds], left_out or way.left_out)

@@ -65,6 +65,7 @@ ANYWAY = 10.0  # factor on the gain of a replica that moves anyway, which costs 
 FIRM_WEIGHT = 1e9  # weight of a hard limit then, against a soft goal: an excess of 1/10,000 weighs more than missed soft goals
 
 # --- Limits as bands
+# Soft count limits beside soft capacities: nine brokers of 60 clusters above them, and 46 at 1. `python -m benchmarks.tight_limits`.
 ENOUGH = 0.5  # of the load that brokers lack below the band: if less has to leave the brokers above the limit, the limit is no band
 
 # --- What a replica costs
@@ -121,6 +122,7 @@ NEAR = 4  # next replicas in the list, sorted by home broker, of which a step ch
 SIDEWAYS_HEAT = 0.02  # moves of mean cost: what a step may cost with a probability of 1/e
 
 # --- Schedule
+# `STILL_GOOD`: at 1, budgets (`benchmarks.budgets`) that use single steps take six to eight times the time for some 1% less undone.
 STILL_GOOD = 0.8  # of its rank when it was judged last: an action that has more is still made at once, and not ranked again
 FEW_TRANSFERS = 0.05  # of the waiting changes: with a budget, a turn that makes no more is the last if only leaderships wait
 LATE_SHARE = 0.01  # of the changes: if more find no turn, the schedule starts again with these first

@@ -59,9 +59,13 @@ def limits_alone(problem: Problem, budget: Budget) -> Problem:
     force[problem.goal[:, HARD] == 0, STRENGTH] = 0.0
     force[hard_limits(problem), STRENGTH] = HARD_WEIGHT
     force[:, SPREAD] = 0.0
-    if budget.limits[1] >= 0:
-        return problem._replace(force=force)
-    return problem._replace(force=force, cost=np.ones(len(problem.cost)), typical=np.ones(2))
+    alone = problem._replace(force=force)
+    return alone if budget.limits[1] >= 0 else by_moves(alone)
+
+
+def by_moves(problem: Problem) -> Problem:
+    """The problem with a cost of 1 for each move, whatever it copies."""
+    return problem._replace(cost=np.ones(len(problem.cost)), typical=np.ones(2))
 
 
 def tightest(problem: Problem) -> npt.NDArray[np.bool_]:

@@ -27,10 +27,10 @@ def some(seed: int) -> Trial:
     return Trial([1, 2, 3, 4, 5], rows, usage("network_in", bound=0.1), *([topics] if seed % 2 else []))
 
 
-def logged(made: Trial, by_potential: bool, moves: float = -1.0) -> Log:
+def logged(made: Trial, by_potential: bool, data: float = -1.0) -> Log:
     compiled, state = made.compiled, made.state
     log = empty_log(state.replicas.shape[1], 500)
-    limits = np.array([moves, -1.0, -1.0])
+    limits = np.array([-1.0, data, -1.0])
     budget = Budget(limits, np.zeros(3), compiled.replicas, compiled.lead, np.zeros(len(compiled.lead), np.int64))
     assert polish(compiled.problem, state, broker_loads(compiled.problem), budget, log, 0, by_potential) == log.used[0]
     return log
@@ -98,10 +98,11 @@ def alone(seed: int) -> Trial:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_larger_budget_starts_with_the_same_steps(seed: int) -> None:
-    every = logged(some(seed), False)
-    for moves in (0.0, 1.0, 3.0):
-        part = logged(some(seed), False, moves)
-        n = int(part.used[0])
-        assert n < every.used[0]
-        assert (part.partition[:n] == every.partition[:n]).all()
-        assert (part.replicas[:n] == every.replicas[:n]).all()
+    every = logged(alone(seed), False)
+    size, steps = alone(seed).compiled.problem.size, int(every.used[0])
+    bytes_to = np.cumsum(size[every.partition[:steps]])
+    for step in range(1, steps):
+        part = logged(alone(seed), False, float(bytes_to[step] - 0.6 * size[every.partition[step]]))
+        assert part.used[0] == step
+        assert (part.partition[:step] == every.partition[:step]).all()
+        assert (part.replicas[:step] == every.replicas[:step]).all()
