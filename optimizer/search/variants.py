@@ -101,9 +101,9 @@ def banded(problem: Problem, state: State) -> Problem:
     its share of the load.
 
     A replica then goes from a broker above its limit to a broker that has little, which helps in several goals at once. Only the tightest
-    goal on a load changes, and only if what has to leave the brokers above it in `state` is at least `ENOUGH` of what others lack below the
-    band: new brokers need not be filled because of a limit. The band of a single wish weighs as the weightiest soft goal on loads: with
-    more, the search would first level this load in the whole cluster.
+    goal on a load changes, and only if every broker can meet it, and what has to leave the brokers above it in `state` is at least `ENOUGH`
+    of what others lack below the band: new brokers need not be filled because of a limit. The band of a single wish weighs as the
+    weightiest soft goal on loads: with more, the search would first level this load in the whole cluster.
     """
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
     soft = (problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 0)
@@ -112,7 +112,7 @@ def banded(problem: Problem, state: State) -> Problem:
     goal, table, force, sets = problem.goal.copy(), problem.table.copy(), problem.force.copy(), problem.broker[active, SET_OF]
     for g in np.flatnonzero(soft & tightest(problem)):
         limit, load = table[active, g, CEILING], state.load[active, goal[g, COLUMN]]
-        if np.isinf(limit).any():
+        if np.isinf(limit).any() or (table[active, g, HIGH] > limit).any():
             continue
         loads, limits = (np.bincount(sets, of) for of in (load, limit))
         level = limit * (loads / np.where(limits > 0, limits, np.inf))[sets]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cluster_model.build import build_snapshot
 from goals.document import parse_goals
 from optimizer.planner import plan
 from optimizer.problem import (
@@ -28,6 +29,7 @@ from optimizer.problem import (
     STRENGTH,
 )
 from optimizer.search.commit import build_state
+from optimizer.search.irreducible import within_reach
 from optimizer.search.variants import banded, mending, tightest
 from tests.clusters.synthetic import cluster
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
@@ -220,6 +222,41 @@ def test_a_broker_without_a_limit_has_no_band() -> None:
     table[3, 0, [CEILING, HIGH]] = np.inf
     problem = made.compiled.problem._replace(table=table)
     assert banded(problem, made.state) is problem
+
+
+def test_a_limit_that_a_broker_cannot_meet_stays_a_limit() -> None:
+    made = loaded(60.0, 30.0, 35.0, 35.0)  # 60 is one partition
+    aim = within_reach(made.compiled.problem, made.state)
+    assert aim.table[0, 0, HIGH] == 60.0
+    assert banded(aim, made.state) is aim
+
+
+@pytest.mark.parametrize("seed", [5, 15, 27, 32, 47, 52])
+@pytest.mark.parametrize(("brokers", "each", "copies", "spread"), [(30, 4, 3, 1.5), (30, 6, 3, 2.0), (12, 5, 2, 1.5)])
+def test_partitions_larger_than_a_soft_limit_do_not_keep_the_rest_as_it_is(
+    seed: int, brokers: int, each: int, copies: int, spread: float
+) -> None:
+    """Counted as bands, such limits led to brokers so far above that no plan was made: nothing moved where a third of them can be met."""
+    r = np.random.default_rng(seed)
+    drawn = r.lognormal(0.0, spread, (brokers * each, 3)).tolist()
+    partitions = []
+    for number, (disk, come, go) in enumerate(drawn):
+        hosts = (1 + r.choice(brokers, copies, replace=False)).tolist()
+        kept = {"disk": disk, "network_in": come}
+        one = {"topic": "t", "partition": number, "replicas": hosts, "leader": hosts[0], "follower_load": kept}
+        partitions.append({**one, "leader_load": {**kept, "network_out": go}})
+    share = (np.sum(drawn, axis=0) * [copies, copies, 1] / brokers).tolist()
+    room = dict(zip(("disk", "network_in", "network_out"), share, strict=True))
+    snapshot = {
+        "version": 1, "cluster_id": "heavy", "taken_at": "2026-11-20T12:00:00Z", "storage": "local", "partitions": partitions,
+        "brokers": [{"id": b, "state": "active", "capacity": room} for b in range(1, brokers + 1)],
+    }  # fmt: skip
+    goals = parse_goals(
+        json.dumps({"version": 1, "goals": [{"kind": "capacity", "resource": load, "limit": 1.1, "hard": False} for load in room]}), "test"
+    )
+    made = plan(build_snapshot(snapshot), goals)
+    before, left = (sum(getattr(goal, at).violations for goal in made.goals) for at in ("before", "after"))
+    assert left <= 0.8 * before
 
 
 # --- hard limits that the last target leaves broken ----------------------------------------------------------------------
