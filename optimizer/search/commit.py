@@ -23,9 +23,7 @@ def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> Sta
     """
     brokers, partitions = len(problem.broker), len(replicas)
     slots = replicas.shape[1] if replicas.ndim == 2 else 1
-    counts = (
-        np.bincount(replicas[replicas >= 0], minlength=brokers) if partitions else np.zeros(brokers, np.int64)
-    )
+    counts = np.bincount(replicas[replicas >= 0], minlength=brokers) if partitions else np.zeros(brokers, np.int64)
     room = list_room(problem, counts, partitions, slots)
     goals, topic_goals = len(problem.goal), len(problem.topic_goal)
     scratch = 2 * slots * MAX_CHANGES + 2

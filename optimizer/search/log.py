@@ -108,9 +108,7 @@ def price(problem: Problem, budget: Budget, p: int, replicas: np.ndarray, lead: 
     out[0] = moves
     out[1] = moves * problem.size[p]
     home_lead = budget.home_lead[p]
-    same_leader = (home_lead < 0 and lead < 0) or (
-        home_lead >= 0 and lead >= 0 and budget.home[p, home_lead] == replicas[lead]
-    )
+    same_leader = (home_lead < 0 and lead < 0) or (home_lead >= 0 and lead >= 0 and budget.home[p, home_lead] == replicas[lead])
     out[2] = 0.0 if moves == 0 and same_leader and (touched == 0 or home_lead == 0) else 1.0
 
 
@@ -213,14 +211,6 @@ def copied(budget: Budget) -> Budget:
 
 
 def budget_for(compiled: Compiled, options: PlanOptions) -> Budget:
-    limits = [
-        -1.0 if x is None else float(x)
-        for x in (options.max_moves, options.max_bytes, options.max_partitions)
-    ]
-    return Budget(
-        limits=np.array(limits),
-        spent=np.zeros(3),
-        home=compiled.replicas,
-        home_lead=compiled.lead,
-        touched=np.zeros(len(compiled.lead) if options.budgeted else 0, np.int64),
-    )
+    limits = np.array([-1.0 if x is None else float(x) for x in (options.max_moves, options.max_bytes, options.max_partitions)])
+    touched = np.zeros(len(compiled.lead) if options.budgeted else 0, np.int64)
+    return Budget(limits, np.zeros(3), compiled.replicas, compiled.lead, touched)

@@ -93,9 +93,7 @@ def record(problem: Problem, state: State, log: Log, by_potential: bool) -> Reco
         raise BrokenRuleError(f"action {refused + 1} of a round is not acceptable at its turn")
     used = int(out.first[actions])
     others = max(-int(out.earlier[:used].min(initial=0)), 0)
-    return out._replace(
-        broker=out.broker[:used], earlier=out.earlier[:used], other=out.other[:others], after=out.after[:used]
-    )
+    return out._replace(broker=out.broker[:used], earlier=out.earlier[:used], other=out.other[:others], after=out.after[:used])
 
 
 @kernel

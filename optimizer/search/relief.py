@@ -101,9 +101,7 @@ def may_lead(problem: Problem, state: State, p: int, s: int, target: int, lead: 
 
 
 @part
-def rank_of(
-    problem: Problem, state: State, budget: Budget, p: int, s: int, target: int, lead: int, by_potential: bool
-) -> float:
+def rank_of(problem: Problem, state: State, budget: Budget, p: int, s: int, target: int, lead: int, by_potential: bool) -> float:
     """How good a repair it is to move slot `s` of `p` to `target`, led by slot `lead`; 0 if it repairs nothing or is not acceptable."""
     here = state.replicas[p, s]
     # No rank for a replica that need not move: it moves only to get the partition a leader where no other change can.

@@ -86,9 +86,7 @@ def load_cost(problem: Problem, state: State, hosts: Hosts, b: int, ceiling: flo
 
 
 @inner
-def cheapest_host(
-    problem: Problem, state: State, hosts: Hosts, p: int, s: int, role: int, seed: int, ceiling: float
-) -> tuple[int, float]:
+def cheapest_host(problem: Problem, state: State, hosts: Hosts, p: int, s: int, role: int, seed: int, ceiling: float) -> tuple[int, float]:
     """The broker on which slot `s` of `p` costs least in `role`, and that cost; -1 if no broker costs less than `ceiling`.
 
     If there are many brokers, looks at a random sample (by `seed`), and at all if the sample has no such broker.

@@ -20,6 +20,7 @@ from optimizer.search.commit import appraise
 from optimizer.search.irreducible import Aim
 from optimizer.search.log import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
 from optimizer.search.parameters import (
+    ENDLESS,
     FEW_MOVES,
     MANY_CHANGES,
     MOST_ESCAPED,
@@ -50,6 +51,9 @@ from optimizer.threads import Threads
 
 if TYPE_CHECKING:
     from optimizer.gain import LeftOut
+
+
+FIRST_THINGS_FIRST = -1  # the attempt that puts repairs in order first, then hard limits, then the rest, as searches with a budget do
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,8 @@ def search(
 ) -> Found:
     """The rounds of `descend`, restarted with other seeds from the best end so far until one is no better and none finds an action.
 
-    No restart follows one that leaves nothing to be done. Large problems get one seed, small ones more if hard goals stay missed.
+    No restart follows one that leaves nothing to be done. Large problems get one seed, small ones more if hard goals stay missed. If
+    repairs or hard goals stay open, one attempt puts these in order before all else.
     `states`, if given, stand at the placement of `compiled` with its loads; tasks of `Threads.beside` may read them while they do.
     """
     threads = threads or Threads()
@@ -122,36 +127,44 @@ def search(
     if not len(compiled.replicas) or not (problem.broker[:, STATE] == BrokerState.ACTIVE).any():
         return Found([], states.at(problem, compiled.replicas, compiled.lead))
     replicas, lead, budget = compiled.replicas, compiled.lead, budget_for(compiled, options)
-    first_seed = options.seed % SEEDS
-    tries = 1 if options.budgeted or compiled.replicas.size > MOST_RESTARTED else options.restarts or SEEDS
+    seeds = 1 if options.budgeted or compiled.replicas.size > MOST_RESTARTED else options.restarts or SEEDS
+    may_order = not options.budgeted and compiled.replicas.size <= MOST_ESCAPED
     vain = max(min(VAIN_RESTARTS, VAIN_REPLICAS // compiled.replicas.size), 1)
     rounds: list[Round] = []
     end: State | None = states.current
     watcher, aim = Watcher(watch), Aim(problem)
     exhausted: tuple[int, Chain] | None = None  # the attempt that ended here, so that it finds nothing more
+
+    def attempted(attempt: int) -> Chain:
+        if exhausted is not None and attempt == exhausted[0]:
+            return exhausted[1]
+        way = replace(options, seed=options.seed % SEEDS + max(attempt, 0) * SEED_STEP)
+        way = replace(way, max_moves=ENDLESS) if attempt == FIRST_THINGS_FIRST else way
+        return descend(compiled, aim, states, replicas, lead, way, budget, watcher, threads)
+
     for _ in range(MOST_ROUNDS):
-        best: Chain | None = None
-        in_vain = 0
-        for attempt in range(tries):
-            if exhausted is not None and attempt == exhausted[0]:
-                chain = exhausted[1]
-            else:
-                seeded = replace(options, seed=first_seed + attempt * SEED_STEP)
-                chain = descend(compiled, aim, states, replicas, lead, seeded, budget, watcher, threads)
-            if best is None or chain.worth < best.worth:
+        best, found, in_vain = attempted(0), 0, 0
+        chain = best
+        for attempt in range(1, seeds):
+            if in_vain == (vain if best.reached.broken else 1) or chain.is_perfect or watcher.stopped:
+                break
+            chain = attempted(attempt)
+            if chain.worth < best.worth:
                 best, found, in_vain = chain, attempt, 0
             else:
                 in_vain += 1
-            if in_vain == (vain if best.reached.broken else 1) or chain.is_perfect or watcher.stopped:
-                break
-        if best is None or not best.rounds:
-            end = None if tries > 1 and rounds else end
+        if (best.reached.undone or best.reached.broken) and not best.is_perfect and may_order and not watcher.stopped:
+            chain = attempted(FIRST_THINGS_FIRST)
+            if chain.worth < best.worth:
+                best, found = chain, FIRST_THINGS_FIRST
+        if not best.rounds:
+            end = end if chain is best and found == 0 and not rounds else None
             break
         end = best.end if best is chain else None
         exhausted = found, replace(best, rounds=[])
         rounds.extend(best.rounds)
         replicas, lead, budget = best.replicas, best.lead, best.budget
-        if tries == 1 or best.is_perfect or watcher.stopped:
+        if (seeds == 1 and found == 0) or best.is_perfect or watcher.stopped:
             break
     if end is None:
         threads.settle()

@@ -13,13 +13,17 @@ import pytest
 
 from cluster_model.build import build_snapshot
 from goals.document import load_goals, parse_goals
+from optimizer.best_try import after_plan
+from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.planner import plan
+from optimizer.prefixes import undone_of
 from optimizer.report import to_json
 from optimizer.search.parameters import MOST_ROUNDS
+from optimizer.whatif import apply_whatifs
 from tests.clusters.synthetic import cluster as synthetic
 from tests.oracle.clusters import case_of
-from tests.oracle.runs import plan_options
+from tests.oracle.runs import BUDGETS, deviations, plan_document, plan_options
 from tests.unit.optimizer.scenarios import cluster
 from tests.unit.optimizer.test_worth import carried_out
 
@@ -77,3 +81,23 @@ def test_a_search_goes_on_where_its_end_aims_at_more(seed: int) -> None:
     goals = parse_goals(json.dumps({"version": 1, "goals": asked, "constraints": {"broker_sets": sets}}), "test")
     made = plan(snapshot, goals, PlanOptions())
     assert len(plan(carried_out(snapshot, made), goals, PlanOptions()).actions) == 0
+
+
+@pytest.mark.parametrize("seed", [18, 76, 77])
+def test_a_plan_without_a_budget_leaves_no_more_repairs_and_hard_goals_open_than_one_with_a_large_one(seed: int) -> None:
+    """A budget goes to repairs first. Without one, balance took the room that they needed: replicas stayed on dead brokers."""
+    case = case_of(seed)
+    options = plan_options(case.acceptance, {name: value for name, value in case.options.items() if name not in BUDGETS})
+    snapshot, goals = build_snapshot(case.snapshot), parse_goals(json.dumps(case.goals), "goals.yaml")
+    compiled = compile_problem(apply_whatifs(snapshot, goals, options), goals, options)
+
+    def left(within: PlanOptions) -> tuple[float, ...]:
+        return undone_of(compiled, after_plan(apply_whatifs(snapshot, goals, options), compiled, plan(snapshot, goals, within)))[:3]
+
+    assert left(options) <= left(replace(options, max_moves=10**6))
+
+
+def test_an_end_that_leaves_only_hard_goals_that_no_placement_meets_is_told_as_it_is() -> None:
+    """The attempt that puts repairs and hard goals first came after it, and its end was told instead."""
+    case = case_of(140644, most_brokers=3, per_broker=12).without(acceptance="potential")
+    assert deviations(case, plan_document(case)) == []
