@@ -12,9 +12,9 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
 from kernels.lanes import first_largest
-from optimizer.problem import MOVABLE, STRENGTH, TOPIC_ROW, Problem
+from optimizer.problem import MOVABLE, RACK_GOAL, SOFT_RACK, STRENGTH, TOPIC_ROW, Problem
 from optimizer.search.candidates import gather, keep_best, scan, topic_burden, watched_goals
-from optimizer.search.evaluate import acceptable, evaluate, find_touched, propose
+from optimizer.search.evaluate import acceptable, evaluate, find_touched, propose, touch
 from optimizer.search.feasible import active_brokers, may_host
 from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
 from optimizer.search.order import scramble
@@ -31,7 +31,7 @@ from optimizer.search.parameters import (
 from optimizer.search.partners import BrokerLoads, rank_partners
 from optimizer.search.potential import badness, scores_low
 from optimizer.search.relief import relieve
-from optimizer.search.state import PARTITION, State
+from optimizer.search.state import PARTITION, RACKS, State
 from optimizer.search.topics import lead_gain
 from optimizer.search.vector_cache import VectorCache, new_cache
 
@@ -96,7 +96,7 @@ def polish(problem: Problem, state: State, loads: BrokerLoads, budget: Budget, l
             propose_step(state, best.entry[v], best.target[v])
             if not within_budget(problem, state, budget, whole(1)):
                 return published + done
-            mark_stale(state, best)
+            mark_stale(problem, state, best)
             publish(problem, state, budget, log, whole(1), whole(0))
             done += 1
         published += done
@@ -116,9 +116,13 @@ def propose_step(state: State, entry: int, target: int) -> None:
 
 
 @inner
-def mark_stale(state: State, best: Steps) -> None:
-    """Mark what change 0 may alter: steps of its partition, and steps of or with a broker that it touches."""
+def mark_stale(problem: Problem, state: State, best: Steps) -> None:
+    """Mark what change 0 may alter: steps of its partition, and of or with a broker that it touches or whose rack score it may alter."""
     slots, touched = state.replicas.shape[1], find_touched(state, whole(1))
+    for s in range(slots):
+        b = state.replicas[state.change[0, PARTITION], s]
+        if b >= 0 and (problem.setting[RACK_GOAL] == SOFT_RACK or state.units[RACKS, b] > 0.0):
+            touched = touch(state, touched, b)
     for v in range(len(best.key)):
         if best.key[v] < 0.0 or best.stale[v] == 1:
             continue

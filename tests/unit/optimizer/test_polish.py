@@ -12,6 +12,8 @@ from optimizer.search.partners import broker_loads
 from optimizer.search.polish import polish
 from optimizer.search.potential import badness, scores_low, thrift_of
 from optimizer.search.state import State
+from tests.oracle.clusters import case_of
+from tests.oracle.runs import deviations, plan_document
 from tests.unit.optimizer.actions import Trial, partition, usage
 
 
@@ -106,3 +108,9 @@ def test_a_larger_budget_starts_with_the_same_steps(seed: int) -> None:
         assert part.used[0] == step
         assert (part.partition[:step] == every.partition[:step]).all()
         assert (part.replicas[:step] == every.replicas[:step]).all()
+
+
+def test_a_step_is_judged_again_if_the_rack_score_of_a_broker_changed_by_a_replica_elsewhere() -> None:
+    """Racks are soft: a broker's score changes if another replica of one of its partitions moves. The planner refused its own step."""
+    case = case_of(123660)
+    assert deviations(case, plan_document(case)) == []
