@@ -245,6 +245,7 @@ def one_round(
     repair(problem, target, leaving, options.seed)
     if options.budgeted:  # repairs are put in order first, so that the budget is spent on them first
         schedule()
+        leaving = to_drain(problem, standing, compiled.leading)  # others have their place
     exceeding = _placed_anyhow(problem, target, leaving, options.seed)
     broken = broken_goals(problem, target)
     wish = problem if options.budgeted else exceeding or mending(problem, broken * tightest(problem))

@@ -101,3 +101,9 @@ def test_an_end_that_leaves_only_hard_goals_that_no_placement_meets_is_told_as_i
     """The attempt that puts repairs and hard goals first came after it, and its end was told instead."""
     case = case_of(140644, most_brokers=3, per_broker=12).without(acceptance="potential")
     assert deviations(case, plan_document(case)) == []
+
+
+def test_replicas_that_left_dead_brokers_in_order_are_not_placed_again() -> None:
+    """Excluded topics move to repair alone. Their replicas had found their place, and were given another because some had found none."""
+    case = case_of(123761)
+    assert deviations(case, plan_document(case)) == []
