@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import ahead, inner, part, whole
-from optimizer.problem import FOLLOWING, LEADING, RACK_GOAL, SOFT_RACK, Problem
-from optimizer.search.evaluate import acceptable, evaluate
+from optimizer.problem import FOLLOWING, LEADING, Problem
+from optimizer.search.evaluate import acceptable, evaluate, shares_racks
 from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
 from optimizer.search.parameters import BUNDLE_LOOKS, LEAST_STEP, VAIN_LOOKS, VAIN_LOOKS_EACH
 from optimizer.search.potential import scores_low
-from optimizer.search.state import LEAD, MAX_CHANGES, PARTITION, RACKS, State, is_active
+from optimizer.search.state import LEAD, MAX_CHANGES, PARTITION, State, is_active
 
 
 # wide: lists and leaders of the target, budget and log of the plan, each with another owner
@@ -139,17 +139,11 @@ def last_change(state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen:
 
 
 @inner
-def note_change(
-    problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen: np.ndarray, now: int
-) -> None:  # fmt: skip
-    """Note in `seen` that action `now` changes every broker that the change of `p` to its target touches.
-
-    Also brokers that keep a replica, whose rack score may change: if racks are hard, only in over-full ones, as no change may crowd one.
-    """
-    soft = problem.setting[RACK_GOAL] == SOFT_RACK
+def note_change(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray, seen: np.ndarray, now: int) -> None:
+    """Note in `seen` that action `now` changes every broker that the change of `p` to its target touches, or whose rack score it may."""
     for s in range(to.shape[1]):
         old = state.replicas[p, s]
-        if old >= 0 and (soft or state.units[RACKS, old] > 0.0 or differs(state, p, s, to, to_lead)):
+        if old >= 0 and (shares_racks(problem, state, old) or differs(state, p, s, to, to_lead)):
             seen[old], seen[to[p, s]] = now, now
 
 

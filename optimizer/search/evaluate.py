@@ -35,7 +35,7 @@ from optimizer.problem import (
 from optimizer.search.commit import carry, put, shift
 from optimizer.search.feasible import in_set, loses_rack
 from optimizer.search.potential import assess, assess_racks
-from optimizer.search.state import COST, LEAD, PARTITION, State, is_active
+from optimizer.search.state import COST, LEAD, PARTITION, RACKS, State, is_active
 from optimizer.search.topic_counts import recount
 
 TOLERANCE = 1e-9
@@ -101,6 +101,12 @@ def find_touched(state: State, n: int) -> int:
                 count = touch(state, count, old)
                 count = touch(state, count, new)
     return count
+
+
+@inner
+def shares_racks(problem: Problem, state: State, b: int) -> bool:
+    """Whether the rack score of broker `b` may change with other brokers; if racks are hard, only by replicas in over-full ones."""
+    return bool(problem.setting[RACK_GOAL] == SOFT_RACK or state.units[RACKS, b] > 0.0)
 
 
 @inner

@@ -205,10 +205,7 @@ def transfer_gain(problem: Problem, state: State, watched: np.ndarray, p: int, g
         x = float(np.float32(problem.vector[p, LEADING, c])) - float(np.float32(problem.vector[p, FOLLOWING, c]))
         if x != 0.0:
             a, b = state.load[giver, c], state.load[taker, c]
-            gain += (
-                costs[giver, g] + costs[taker, g]
-                - linear_cost(problem, giver, g, a - x) - linear_cost(problem, taker, g, b + x)
-            )  # fmt: skip
+            gain += (costs[giver, g] + costs[taker, g] - linear_cost(problem, giver, g, a - x) - linear_cost(problem, taker, g, b + x))
     if gain > 0.0 and len(problem.topic_goal) > 0:
         gain -= topic_burden(problem, state, p, False, True, giver, taker)
     return gain

@@ -12,9 +12,9 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
 from kernels.lanes import first_largest
-from optimizer.problem import MOVABLE, RACK_GOAL, SOFT_RACK, STRENGTH, TOPIC_ROW, Problem
+from optimizer.problem import MOVABLE, STRENGTH, TOPIC_ROW, Problem
 from optimizer.search.candidates import gather, keep_best, scan, topic_burden, watched_goals
-from optimizer.search.evaluate import acceptable, evaluate, find_touched, propose, touch
+from optimizer.search.evaluate import acceptable, evaluate, find_touched, propose, shares_racks, touch
 from optimizer.search.feasible import active_brokers, may_host
 from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
 from optimizer.search.order import scramble
@@ -31,7 +31,7 @@ from optimizer.search.parameters import (
 from optimizer.search.partners import BrokerLoads, rank_partners
 from optimizer.search.potential import badness, scores_low
 from optimizer.search.relief import relieve
-from optimizer.search.state import PARTITION, RACKS, State
+from optimizer.search.state import PARTITION, State
 from optimizer.search.topics import lead_gain
 from optimizer.search.vector_cache import VectorCache, new_cache
 
@@ -121,7 +121,7 @@ def mark_stale(problem: Problem, state: State, best: Steps) -> None:
     slots, touched = state.replicas.shape[1], find_touched(state, whole(1))
     for s in range(slots):
         b = state.replicas[state.change[0, PARTITION], s]
-        if b >= 0 and (problem.setting[RACK_GOAL] == SOFT_RACK or state.units[RACKS, b] > 0.0):
+        if b >= 0 and shares_racks(problem, state, b):
             touched = touch(state, touched, b)
     for v in range(len(best.key)):
         if best.key[v] < 0.0 or best.stale[v] == 1:

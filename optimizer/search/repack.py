@@ -234,9 +234,7 @@ def choose(
 
 
 @inner
-def propose(
-    problem: Problem, state: State, pool: Pool, homeward: bool, leaders: bool, random: np.ndarray
-) -> tuple[int, int, int]:  # fmt: skip
+def propose(problem: Problem, state: State, pool: Pool, homeward: bool, leaders: bool, random: np.ndarray) -> tuple[int, int, int]:
     """A random step: a replica (-1: no step this time), a replica that it trades places with (-1: none), and the broker that it goes to.
     For a leadership, in the same form: the replica that gets it, the replica that has it, and the broker of the first."""
     slots = state.replicas.shape[1]

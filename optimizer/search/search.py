@@ -89,6 +89,11 @@ class Chain:
         """Whether nothing remains to be done."""
         return self.reached.undone == self.reached.low == 0
 
+    @property
+    def is_open(self) -> bool:
+        """Whether repairs or hard goals on loads are left, so that it is worth a try to put these in order first."""
+        return bool(self.reached.undone or self.reached.broken) and not self.is_perfect
+
 
 @dataclass(frozen=True)
 class Found:
@@ -128,7 +133,7 @@ def search(
         return Found([], states.at(problem, compiled.replicas, compiled.lead))
     replicas, lead, budget = compiled.replicas, compiled.lead, budget_for(compiled, options)
     seeds = 1 if options.budgeted or compiled.replicas.size > MOST_RESTARTED else options.restarts or SEEDS
-    may_order = not options.budgeted and compiled.replicas.size <= MOST_ESCAPED
+    ordered = not options.budgeted and compiled.replicas.size <= MOST_ESCAPED
     vain = max(min(VAIN_RESTARTS, VAIN_REPLICAS // compiled.replicas.size), 1)
     rounds: list[Round] = []
     end: State | None = states.current
@@ -138,8 +143,8 @@ def search(
     def attempted(attempt: int) -> Chain:
         if exhausted is not None and attempt == exhausted[0]:
             return exhausted[1]
-        way = replace(options, seed=options.seed % SEEDS + max(attempt, 0) * SEED_STEP)
-        way = replace(way, max_moves=ENDLESS) if attempt == FIRST_THINGS_FIRST else way
+        moves = ENDLESS if attempt == FIRST_THINGS_FIRST else options.max_moves
+        way = replace(options, seed=options.seed % SEEDS + max(attempt, 0) * SEED_STEP, max_moves=moves)
         return descend(compiled, aim, states, replicas, lead, way, budget, watcher, threads)
 
     for _ in range(MOST_ROUNDS):
@@ -153,7 +158,7 @@ def search(
                 best, found, in_vain = chain, attempt, 0
             else:
                 in_vain += 1
-        if (best.reached.undone or best.reached.broken) and not best.is_perfect and may_order and not watcher.stopped:
+        if ordered and best.is_open and not watcher.stopped:
             chain = attempted(FIRST_THINGS_FIRST)
             if chain.worth < best.worth:
                 best, found = chain, FIRST_THINGS_FIRST
@@ -164,7 +169,7 @@ def search(
         exhausted = found, replace(best, rounds=[])
         rounds.extend(best.rounds)
         replicas, lead, budget = best.replicas, best.lead, best.budget
-        if (seeds == 1 and found == 0) or best.is_perfect or watcher.stopped:
+        if (seeds == 1 and not (ordered and best.is_open)) or best.is_perfect or watcher.stopped:
             break
     if end is None:
         threads.settle()

@@ -107,3 +107,14 @@ def test_replicas_that_left_dead_brokers_in_order_are_not_placed_again() -> None
     """Excluded topics move to repair alone. Their replicas had found their place, and were given another because some had found none."""
     case = case_of(123761)
     assert deviations(case, plan_document(case)) == []
+
+
+@pytest.mark.parametrize("seed", [590, 735, 1775])
+def test_with_a_single_seed_too_the_search_goes_on_until_no_attempt_finds_more(seed: int) -> None:
+    """Of large clusters, and with `restarts=1`, one seed is tried. From its end, the attempt that puts repairs first found more."""
+    case = case_of(seed, most_brokers=20, per_broker=20)
+    snapshot, goals = build_snapshot(case.snapshot), parse_goals(json.dumps(case.goals), "goals.yaml")
+    options = replace(plan_options(case.acceptance, case.options), restarts=1)
+    made = plan(snapshot, goals, options)
+    assert len(made.actions) > 0
+    assert len(plan(carried_out(snapshot, made), goals, options).actions) == 0

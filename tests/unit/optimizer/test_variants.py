@@ -236,7 +236,7 @@ def test_a_limit_that_a_broker_cannot_meet_stays_a_limit() -> None:
 def test_partitions_larger_than_a_soft_limit_do_not_keep_the_rest_as_it_is(
     seed: int, brokers: int, each: int, copies: int, spread: float
 ) -> None:
-    """Counted as bands, such limits led to brokers so far above that no plan was made: nothing moved where a third of them can be met."""
+    """Counted as bands, such limits led to brokers so far above that no plan was made, though others can be met."""
     r = np.random.default_rng(seed)
     drawn = r.lognormal(0.0, spread, (brokers * each, 3)).tolist()
     partitions = []
