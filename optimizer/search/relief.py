@@ -28,12 +28,14 @@ def relieve(problem: Problem, state: State, budget: Budget, log: Log, by_potenti
     for p in range(len(state.lead)):
         if problem.partition[p, MENDABLE] == 0 or is_full(log, whole(1)) or not is_broken(problem, state, p):
             continue
-        most = 0.0
+        most, urgent = 0.0, is_urgent(problem, state, p)
         for s in range(slots):
             if state.replicas[p, s] < 0 or not may_change(problem, state, p, s):
                 continue
             for i in range(-1, len(targets)):  # -1: the replica stays, and another leads
                 target = state.replicas[p, s] if i < 0 else targets[i]
+                if not urgent and not eases_rack(problem, state, p, s, target):
+                    continue
                 if i >= 0 and not may_swap(problem, state, p, s, target):
                     continue
                 for lead in range(-1, slots):
@@ -70,14 +72,26 @@ def crowded_hard(problem: Problem, state: State, p: int, s: int) -> bool:
 
 
 @inner
-def is_broken(problem: Problem, state: State, p: int) -> bool:
-    """Whether `p` lacks a leader or has a replica that must leave its broker or, unless the topic is excluded, an over-full rack."""
-    broken = state.lead[p] < 0
+def eases_rack(problem: Problem, state: State, p: int, s: int, target: int) -> bool:
+    """Whether slot `s` of `p` leaves an over-full rack for one with room if it moves to broker `target`."""
+    return bool(crowded_hard(problem, state, p, s) and rack_mates(problem, state, p, target) < problem.partition[p, RACK_LIMIT])
+
+
+@inner
+def is_urgent(problem: Problem, state: State, p: int) -> bool:
+    """Whether `p` lacks a leader or has a replica that must leave its broker."""
+    urgent = state.lead[p] < 0
     for s in range(state.replicas.shape[1]):
-        b = state.replicas[p, s]
-        if b < 0:
-            continue
-        broken = broken or must_leave(problem, p, b) or (problem.partition[p, MOVABLE] == 1 and crowded_hard(problem, state, p, s))
+        urgent = urgent or (state.replicas[p, s] >= 0 and must_leave(problem, p, state.replicas[p, s]))
+    return bool(urgent)
+
+
+@inner
+def is_broken(problem: Problem, state: State, p: int) -> bool:
+    """Whether `p` `is_urgent` or, unless its topic is excluded, has a replica in an over-full rack."""
+    broken = is_urgent(problem, state, p)
+    for s in range(state.replicas.shape[1] if problem.partition[p, MOVABLE] == 1 else 0):
+        broken = broken or (state.replicas[p, s] >= 0 and crowded_hard(problem, state, p, s))
     return bool(broken)
 
 

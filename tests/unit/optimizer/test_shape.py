@@ -11,7 +11,7 @@ from pathlib import Path
 
 import optimizer.search
 
-MODULES, LINES = 36, 7_348
+MODULES, LINES = 36, 7_362
 LONGEST, WIDEST = 60, 8  # lines and parameters of a function
 
 
