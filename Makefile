@@ -68,13 +68,13 @@ coverage: $(VENV)/.test-ready ## lines of the pure rooms that tests reach, at le
 	  $(SLOW) --cov --cov-report=term-missing --durations=10 $(ARGS)
 
 # Kernels are mutated too: uncompiled, their decorators return the function, and without them the tool looks into it.
-# ARGS names others: 'goals*' is the whole room, 'optimizer.search.state*' also what is not scoring.
+# ARGS names others: 'goals*' is the whole room, 'optimizer.placement.state*' also what is not scoring.
 SCORING := evaluate potential topic_counts commit
-mutants: ARGS ?= 'goals.score*' $(SCORING:%='optimizer.search.%*')
+mutants: ARGS ?= 'goals.score*' $(SCORING:%='optimizer.placement.%*')
 mutants: $(VENV)/.test-ready ## does a test notice when the scoring is changed?
 	rm -rf out/mutants && mkdir -p out/mutants
 	cp -r $(ROOMS) tests examples pyproject.toml out/mutants
-	sed -i -E '/^@(kernel|inner|part)(_as\(.*\))?$$/d' out/mutants/goals/*.py out/mutants/optimizer/search/*.py
+	sed -i -E '/^@(kernel|inner|part)(_as\(.*\))?$$/d' out/mutants/goals/*.py out/mutants/optimizer/placement/*.py
 	cd out/mutants && NUMBA_DISABLE_JIT=1 $(CURDIR)/$(BIN)/mutmut run $(ARGS)
 	cd out/mutants && $(CURDIR)/$(BIN)/mutmut results | grep -v 'not checked' || true
 

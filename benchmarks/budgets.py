@@ -25,9 +25,10 @@ from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.course import Placement
 from optimizer.options import PlanOptions
+from optimizer.placement.record import Round
 from optimizer.prefixes import Undone, spent_along, undone_of
 from optimizer.problem import Compiled
-from optimizer.search.search import Round, search
+from optimizer.search.search import search
 from optimizer.spending import affordable_search
 from optimizer.worth import worthwhile_search
 from tests.clusters.goals import goals_text

@@ -15,10 +15,7 @@ import numpy as np
 from cluster_model.snapshot import BoolArray, BrokerState
 from optimizer.changes import BLOCK, Blocks, ChangeTable, Item
 from optimizer.outcome import judged
-from optimizer.plan import Action, ActionType, Change, GoalScore, ScoreFrame, ScoreRows, as_written
-from optimizer.problem import HARD, KIND, LIMIT, RACK, STATE, WEIGHT, Compiled
-from optimizer.reasons import BROKER_SET, helped, reason_of
-from optimizer.search.evaluate import (
+from optimizer.placement.evaluate import (
     REPAIRS_DEAD,
     REPAIRS_DRAINING,
     REPAIRS_LEADERLESS,
@@ -27,7 +24,10 @@ from optimizer.search.evaluate import (
     REPAIRS_SETS,
     TOLERANCE,
 )
-from optimizer.search.record import Before
+from optimizer.placement.record import Before
+from optimizer.plan import Action, ActionType, Change, GoalScore, ScoreFrame, ScoreRows, as_written
+from optimizer.problem import HARD, KIND, LIMIT, RACK, STATE, WEIGHT, Compiled
+from optimizer.reasons import BROKER_SET, helped, reason_of
 
 REPAIR_NAMES = {
     REPAIRS_DEAD: "dead_broker",

@@ -25,10 +25,9 @@ from optimizer.loops import without_loops
 from optimizer.offline import offline_notes, repaired_though_excluded
 from optimizer.options import PlanOptions
 from optimizer.outcome import Picture, bands_of, goal_outcomes
+from optimizer.placement.record import Found, Round, joined_before
 from optimizer.plan import LowerBounds, Plan, Summary
 from optimizer.problem import Compiled
-from optimizer.search.record import joined_before
-from optimizer.search.search import Found, Round
 from optimizer.unknown import unknown_notes, unsized
 from optimizer.whatif import idle_patterns
 from optimizer.why import why_left

@@ -11,12 +11,12 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from optimizer.options import PlanOptions
+from optimizer.placement.commit import build_state
+from optimizer.placement.evaluate import Verdict, judge, propose
+from optimizer.placement.feasible import hosts_legally
+from optimizer.placement.state import State
 from optimizer.plan import Plan
 from optimizer.problem import Compiled
-from optimizer.search.commit import build_state
-from optimizer.search.evaluate import Verdict, judge, propose
-from optimizer.search.feasible import hosts_legally
-from optimizer.search.state import State
 from optimizer.why_words import counted
 
 LITTLE_BUDGET = "the budget leaves no room for it; a larger one might"

@@ -16,7 +16,11 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState
 from kernels.compiled import ahead, inner, kernel, whole
+from kernels.order import ascending
 from optimizer.broker_sets import strays
+from optimizer.parameters import SOON
+from optimizer.placement.state import RACKS, State, is_active
+from optimizer.placement.topic_counts import all_marked
 from optimizer.plan import LowerBounds
 from optimizer.problem import (
     BOUND,
@@ -37,10 +41,6 @@ from optimizer.problem import (
     Problem,
 )
 from optimizer.rack_bounds import with_racks
-from optimizer.search.order import ascending
-from optimizer.search.parameters import SOON
-from optimizer.search.state import RACKS, State, is_active
-from optimizer.search.topic_counts import all_marked
 from optimizer.topic_bounds import forced_by_topics
 
 Array = np.ndarray

@@ -14,9 +14,9 @@ import numpy as np
 from cluster_model.resources import MEASURED
 from cluster_model.snapshot import BrokerState, FloatArray, Snapshot
 from optimizer.outcome import Picture, judged
+from optimizer.placement.state import State
 from optimizer.plan import BrokerOutcome
 from optimizer.problem import STATE, Compiled
-from optimizer.search.state import State
 from optimizer.why import Left
 
 

@@ -1,8 +1,8 @@
 """The broker sets of the constraints on a snapshot: where topics may stand, and which replicas stand elsewhere.
 
-Made by `optimizer.compile`; the rule itself is `in_set` of `optimizer.search.feasible`. Brokers of no set are one more set, which takes the
-topics of no set. Where every broker is in one, and no set takes the rest, such topics stay where they are: repairs alone move them, to any
-broker. Source: Cruise Control's BrokerSetAwareGoal; ours: topics are named, where Cruise Control hashes their names.
+Made by `optimizer.compile`; the rule itself is `in_set` of `optimizer.placement.feasible`. Brokers of no set are one more set, which takes
+the topics of no set. Where every broker is in one, and no set takes the rest, such topics stay where they are: repairs alone move them, to
+any broker. Source: Cruise Control's BrokerSetAwareGoal; ours: topics are named, where Cruise Control hashes their names.
 """
 
 from __future__ import annotations

@@ -14,17 +14,16 @@ import numpy as np
 from cluster_model.snapshot import BoolArray, BrokerState
 from optimizer.caution import Caution
 from optimizer.options import PlanOptions, Watch
+from optimizer.placement.commit import build_state
+from optimizer.placement.log import Budget, budget_for, empty_log
+from optimizer.placement.record import Found, Round, published_changes, record
+from optimizer.placement.restore import align_slots
+from optimizer.placement.standing import standing_of
+from optimizer.placement.state import Rows
+from optimizer.placement.states import States, differing
 from optimizer.problem import MOVABLE, NO_RACK_GOAL, RACK_GOAL, STATE, Compiled, Problem
-from optimizer.search.commit import build_state
-from optimizer.search.log import Budget, budget_for, empty_log
-from optimizer.search.record import published_changes, record
 from optimizer.search.repair import drain, lead_leaderless, mend_racks, to_drain
-from optimizer.search.restore import align_slots
-from optimizer.search.search import Found, Round
 from optimizer.search.sequence import sequence
-from optimizer.search.standing import standing_of
-from optimizer.search.state import Rows
-from optimizer.search.states import States, differing
 from optimizer.spending import affordable_search
 from optimizer.threads import Threads
 

@@ -11,19 +11,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optimizer.options import PlanOptions
+from optimizer.placement.commit import appraise, build_state
+from optimizer.placement.log import Log, budget_for, empty_log, written
+from optimizer.placement.record import Lists, Round, published_changes, record
+from optimizer.placement.restore import align_slots
+from optimizer.placement.standing import same_rack_only
+from optimizer.placement.state import Rows, State
+from optimizer.placement.states import differing
 from optimizer.problem import SAME_RACK, Compiled, Problem
-from optimizer.search.commit import appraise, build_state
 from optimizer.search.irreducible import Aim
-from optimizer.search.log import Log, budget_for, empty_log, written
 from optimizer.search.partners import broker_loads
 from optimizer.search.polish import polish
-from optimizer.search.record import Lists, published_changes, record
-from optimizer.search.restore import align_slots
-from optimizer.search.search import Round
 from optimizer.search.sequence import carry_out, cheapest_broker_first
-from optimizer.search.standing import same_rack_only
-from optimizer.search.state import Rows, State
-from optimizer.search.states import differing
 from optimizer.search.variants import by_moves
 
 MOST_STEPS = 2_000  # single steps of a round: one takes a millisecond with 50,000 replicas, and ten with a million

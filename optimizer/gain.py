@@ -20,10 +20,10 @@ from goals.model import UsageDistribution
 from kernels.compiled import inner, kernel
 from optimizer.course import Net, Placement
 from optimizer.options import NOISE, NOISE_OF_BOUND, PlanOptions
+from optimizer.placement.record import Round
+from optimizer.placement.state import RACKS, Rows, State
 from optimizer.plan import Skipped
 from optimizer.problem import BOUND, CEILING, COLUMN, DISTRIBUTION, KIND, LIMIT, MEAN, RF, STATE, TOPIC, WEIGHT, Compiled, Problem
-from optimizer.search.search import Round
-from optimizer.search.state import RACKS, Rows, State
 from optimizer.why_words import amount, counted
 
 COUNTS = ("replicas", "leaders")  # known exactly

@@ -12,9 +12,9 @@ import numpy as np
 
 from optimizer.course import Placement, net_round
 from optimizer.options import PlanOptions, Watch
+from optimizer.placement.record import Round
 from optimizer.prefixes import undone_of
 from optimizer.problem import COLUMN, HARD, HARD_RACK, KIND, NO_RACK_GOAL, RACK_GOAL, TOPIC, TOPIC_ROW, Compiled
-from optimizer.search.search import Round
 from optimizer.search.variants import by_moves
 from optimizer.threads import Threads
 from optimizer.worth import worthwhile_search

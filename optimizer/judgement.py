@@ -12,9 +12,9 @@ from goals.model import GoalSet
 from optimizer.capacity import with_capacity
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.placement.commit import build_state
+from optimizer.placement.state import State
 from optimizer.problem import Compiled
-from optimizer.search.commit import build_state
-from optimizer.search.state import State
 
 
 @dataclass(frozen=True, eq=False)

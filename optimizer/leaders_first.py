@@ -13,10 +13,11 @@ import numpy as np
 from cluster_model.snapshot import BrokerState
 from optimizer.course import Placement
 from optimizer.options import PlanOptions, Watch
+from optimizer.parameters import MOST_RESTARTED
+from optimizer.placement.record import Round
+from optimizer.placement.state import COST, LED, State
 from optimizer.problem import RF, STATE, Compiled
-from optimizer.search.parameters import MOST_RESTARTED
-from optimizer.search.search import Round, led_goals, search
-from optimizer.search.state import COST, LED, State
+from optimizer.search.search import led_goals, search
 from optimizer.threads import Threads
 
 FEW = 0.25  # of the leaderships that a broker's replicas would have if every replica were as likely to lead

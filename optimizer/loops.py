@@ -1,6 +1,6 @@
 """Actions that lead back to where the cluster stood before them, which no plan needs.
 
-Rounds of a search see bands a little differently (`optimizer.search.reach`), so that a later one may take back what an earlier one
+Rounds of a search see bands a little differently (`optimizer.search.irreducible`), so that a later one may take back what an earlier one
 did. Called by `assemble`.
 """
 
@@ -54,7 +54,7 @@ def _mark(partition: Rows, lists: Rows, leader: Rows) -> Rows:
 
 
 def scrambled(x: Rows) -> Rows:
-    """`optimizer.search.order.scramble` of int64 [n]."""
+    """`kernels.order.scramble` of int64 [n]."""
     z = x.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -9,10 +9,10 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from optimizer.columns import offline_partitions
+from optimizer.placement.evaluate import Verdict, judge, propose_all
+from optimizer.placement.state import State
 from optimizer.plan import Skipped
 from optimizer.problem import MENDABLE, MOVABLE, STATE, Compiled
-from optimizer.search.evaluate import Verdict, judge, propose_all
-from optimizer.search.state import State
 from optimizer.why_words import counted, few
 
 MOST_NAMED = 20

@@ -13,9 +13,9 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Goal, GoalSet, RackAware, UsageDistribution
+from optimizer.placement.state import RACKS, State
 from optimizer.plan import Band, GoalOutcome, GoalState, Status
 from optimizer.problem import BOUND, CEILING, COLUMN, KIND, LIMIT, MEAN, RACK_LIMIT, RACK_OF, STATE, VAR, Compiled
-from optimizer.search.state import RACKS, State
 from optimizer.unknown import unknown_partitions
 from optimizer.why import Left
 from optimizer.why_words import counted

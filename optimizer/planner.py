@@ -18,13 +18,12 @@ from optimizer.careful import careful_search
 from optimizer.detectors import policy_of
 from optimizer.options import PlanOptions, Watch
 from optimizer.outcome import picture
+from optimizer.placement.record import BrokenRuleError, Found
 from optimizer.plan import LowerBounds, Plan
 from optimizer.policies.batches import within_batches
 from optimizer.policies.demoted import demoted
 from optimizer.policies.follow import follow, follows
 from optimizer.policies.replication import change_factors
-from optimizer.search.record import BrokenRuleError
-from optimizer.search.search import Found
 from optimizer.search_state import SearchState, Work, leaves_partitions_alone, work_on
 from optimizer.spending import affordable_search
 from optimizer.threads import Threads

@@ -16,6 +16,10 @@ import numpy.typing as npt
 from cluster_model.snapshot import BrokerState, FloatArray
 from optimizer.broker_sets import outside_sets
 from optimizer.course import Placement
+from optimizer.placement.log import Log
+from optimizer.placement.record import Lists, Record, Round
+from optimizer.placement.standing import urgent
+from optimizer.placement.state import COST, RACKS, Rows, State
 from optimizer.problem import (
     HARD,
     KIND,
@@ -31,11 +35,6 @@ from optimizer.problem import (
     Compiled,
     Problem,
 )
-from optimizer.search.log import Log
-from optimizer.search.record import Lists, Record
-from optimizer.search.search import Round
-from optimizer.search.standing import urgent
-from optimizer.search.state import COST, RACKS, Rows, State
 
 DIGITS = 9  # of sums of scores: with more digits, the order of summing would show
 Undone = tuple[float, float, float, float, float]

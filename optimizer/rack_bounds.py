@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from cluster_model.snapshot import BrokerState
+from optimizer.placement.state import State
 from optimizer.problem import MOVABLE, RACK_LIMIT, RACK_OF, STATE, Problem
-from optimizer.search.state import State
 
 Array = np.ndarray
 

@@ -18,9 +18,9 @@ from goals.model import GoalSet
 from optimizer.columns import Columns, make_columns
 from optimizer.compile import compile_problem, counted_goals, counted_racks, resources_of, rules_of
 from optimizer.options import PlanOptions
+from optimizer.placement.state import State
+from optimizer.placement.states import States
 from optimizer.problem import STATE, Compiled
-from optimizer.search.state import State
-from optimizer.search.states import States
 from optimizer.topic_tables import topics_alike
 
 Rows = np.ndarray

@@ -26,13 +26,14 @@ from optimizer.course import Placement, step_round
 from optimizer.gain import LeftOut, distances
 from optimizer.hard_first import hard_round
 from optimizer.options import PlanOptions, Watch
+from optimizer.parameters import ENDLESS, MOST_ESCAPED, UNIT_SHARE
+from optimizer.placement.log import budget_for
+from optimizer.placement.record import Found, Round
+from optimizer.placement.state import State
+from optimizer.placement.states import States
 from optimizer.prefixes import first_part, spent_along, undone_along
 from optimizer.problem import RF, Compiled
-from optimizer.search.log import budget_for
-from optimizer.search.parameters import ENDLESS, MOST_ESCAPED, UNIT_SHARE
-from optimizer.search.search import Found, Round, search
-from optimizer.search.state import State
-from optimizer.search.states import States
+from optimizer.search.search import search
 from optimizer.threads import Threads
 from optimizer.worth import straightened, without_small, worthwhile_search
 

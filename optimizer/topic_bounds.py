@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, kernel
+from kernels.order import ascending
+from optimizer.placement.state import State, is_active
+from optimizer.placement.topic_counts import largest_share, topic_band, wanted_by_all
 from optimizer.problem import COUNTS_LEADERS, MOVABLE, Problem
-from optimizer.search.order import ascending
-from optimizer.search.state import State, is_active
-from optimizer.search.topic_counts import largest_share, topic_band, wanted_by_all
 
 Array = np.ndarray
 

@@ -15,9 +15,9 @@ from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Goal, Limit, RackAware, TopicGoal, UsageDistribution
 from optimizer.gain import leaves_trivial
 from optimizer.options import PlanOptions
+from optimizer.placement.record import Found
+from optimizer.placement.state import State
 from optimizer.problem import COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, LIMIT, STATE, Compiled, Problem
-from optimizer.search.search import Found
-from optimizer.search.state import State
 from optimizer.why_bands import band_proof
 from optimizer.why_blocked import obstacles
 from optimizer.why_budget import budget_text

@@ -12,8 +12,8 @@ import numpy as np
 from cluster_model.resources import RESOURCES
 from cluster_model.snapshot import Snapshot
 from goals.model import UsageDistribution
+from optimizer.placement.state import State
 from optimizer.problem import BOUND, COLUMN, MEAN, Compiled
-from optimizer.search.state import State
 from optimizer.why_conflicts import conflict_text
 from optimizer.why_held import Held
 from optimizer.why_racks import rack_share

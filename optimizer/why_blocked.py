@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
+from optimizer.placement.feasible import legal_moves
+from optimizer.placement.state import State
 from optimizer.problem import (
     ANYWHERE,
     BOUND,
@@ -27,8 +29,6 @@ from optimizer.problem import (
     STATE,
     Compiled,
 )
-from optimizer.search.feasible import legal_moves
-from optimizer.search.state import State
 
 MOST_REPLICAS, MOST_BROKERS = 40, 40  # looked at, those that would help most
 

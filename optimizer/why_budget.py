@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from optimizer.options import PlanOptions
+from optimizer.placement.state import State
 from optimizer.problem import MENDABLE, Compiled
-from optimizer.search.state import State
 from optimizer.why_words import amount, counted
 
 NOTABLE = 0.05  # of a budget in bytes: what is left of it is told

@@ -9,8 +9,8 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from optimizer.columns import offline_partitions
+from optimizer.placement.state import State
 from optimizer.problem import CEILING, COLUMN, FOLLOWING, HARD, KIND, LEADING, LIMIT, MENDABLE, RF, SET_OF, STATE, Compiled
-from optimizer.search.state import State
 from optimizer.why_hosts import blockers
 from optimizer.why_sets import set_name
 from optimizer.why_words import counted, few

@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
+from optimizer.placement.state import State
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MENDABLE, MOVABLE, Compiled
-from optimizer.search.state import State
 
 
 class Held:

@@ -9,6 +9,8 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState
 from goals.model import RackAware
+from optimizer.placement.feasible import hosts_legally
+from optimizer.placement.state import State
 from optimizer.problem import (
     ANYWHERE,
     CEILING,
@@ -25,8 +27,6 @@ from optimizer.problem import (
     Compiled,
     Problem,
 )
-from optimizer.search.feasible import hosts_legally
-from optimizer.search.state import State
 
 
 def blockers(compiled: Compiled, end: State, p: int, slot: int) -> tuple[str, ...] | None:

@@ -10,8 +10,8 @@ import numpy as np
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Limit
 from optimizer.broker_sets import strays
+from optimizer.placement.state import State
 from optimizer.problem import CEILING, COLUMN, SET_OF, STATE, Compiled
-from optimizer.search.state import State
 from optimizer.why_held import Held
 from optimizer.why_words import amount, amounts
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import UsageDistribution
+from optimizer.placement.state import State
 from optimizer.problem import HARD_RACK, MENDABLE, MOVABLE, RACK_GOAL, RACK_LIMIT, RACK_OF, RF, STATE, Compiled
-from optimizer.search.state import State
 from optimizer.why_hosts import belongs
 from optimizer.why_totals import Totals
 from optimizer.why_words import amount, counted

@@ -11,8 +11,8 @@ import numpy as np
 
 from cluster_model.snapshot import Snapshot
 from optimizer.broker_sets import REST, outside_sets, strays
+from optimizer.placement.state import State
 from optimizer.problem import ACTIVE, MOVABLE, STATE, Compiled
-from optimizer.search.state import State
 from optimizer.why_hosts import blockers
 from optimizer.why_words import counted, few
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.score import TOLERANCE
+from optimizer.placement.state import RACKS, State
 from optimizer.problem import (
     ANY_NUMBER,
     ANYWHERE,
@@ -29,7 +30,6 @@ from optimizer.problem import (
     Compiled,
     Problem,
 )
-from optimizer.search.state import RACKS, State
 
 MOST_TOPICS = 20  # of a broker that are looked at
 

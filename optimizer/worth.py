@@ -15,11 +15,12 @@ from optimizer.course import Net, Placement, net_round
 from optimizer.gain import LeftOut, distances, noise_of, noticed, parts_of
 from optimizer.leaders_first import leaders_first, leaders_may_level
 from optimizer.options import PlanOptions, Watch
+from optimizer.placement.record import Found, Round
+from optimizer.placement.standing import standing_of
+from optimizer.placement.state import COST, State
+from optimizer.placement.states import States
 from optimizer.problem import HARD, STATE, Compiled
-from optimizer.search.search import Found, Round, search
-from optimizer.search.standing import standing_of
-from optimizer.search.state import COST, State
-from optimizer.search.states import States
+from optimizer.search.search import search
 from optimizer.threads import Threads
 
 MOST_TURNS = 8

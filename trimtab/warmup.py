@@ -14,8 +14,8 @@ from kernels.compiled import COMPILED, compile_all
 
 if TYPE_CHECKING:
     from cluster_model.snapshot import Snapshot
+    from optimizer.placement.states import States
     from optimizer.problem import Compiled
-    from optimizer.search.states import States
 
 log = logging.getLogger(__name__)
 

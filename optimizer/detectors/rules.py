@@ -16,8 +16,8 @@ from goals.policy_detectors import AboveMean, Absolute, CountSpread, Cv, GoalBan
 from optimizer.detectors.gauge import Gauge, few_ids, of_cluster, reached
 from optimizer.detectors.sight import FEWEST, Sight, Utilization
 from optimizer.outcome import judged
+from optimizer.placement.state import RACKS, State
 from optimizer.problem import CEILING, COLUMN, MEAN, Compiled
-from optimizer.search.state import RACKS, State
 from optimizer.why_words import amounts, beside, counted
 
 OVERLOADED = 0.85  # utilization at which a single broker counts as an outlier

@@ -19,15 +19,14 @@ from optimizer.bounds import lower_bounds
 from optimizer.identity import identified
 from optimizer.options import PlanOptions
 from optimizer.outcome import picture
+from optimizer.placement.commit import build_state
+from optimizer.placement.evaluate import Verdict, adopt, evaluate, judge, propose_all
+from optimizer.placement.log import Log, load_action
+from optimizer.placement.record import Found, Record, Round, published_changes
+from optimizer.placement.state import MAX_CHANGES, State
 from optimizer.plan import Action, LowerBounds, Plan
 from optimizer.policies.board import Board, Step
 from optimizer.problem import Compiled, Problem
-from optimizer.search.commit import build_state
-from optimizer.search.evaluate import Verdict, adopt, evaluate, judge, propose_all
-from optimizer.search.log import Log, load_action
-from optimizer.search.record import Record, published_changes
-from optimizer.search.search import Found, Round
-from optimizer.search.state import MAX_CHANGES, State
 from optimizer.why_budget import budget_text
 from optimizer.why_words import few
 

@@ -12,12 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import both, by_reference, inner, kernel, whole
-from optimizer.problem import ACTIVE, STATE, Problem
-from optimizer.search.batch import Batch, Room, new_batch, new_room
-from optimizer.search.candidates import watched_goals
-from optimizer.search.leadership import find_all, survey, transfer_leaders
-from optimizer.search.order import ascending
-from optimizer.search.parameters import (
+from kernels.order import ascending
+from optimizer.parameters import (
     FEW_LOW,
     LEAST_FALL,
     LOOK_BACK,
@@ -31,11 +27,15 @@ from optimizer.search.parameters import (
     WIDEST,
     WORTH_SHARING,
 )
+from optimizer.placement.potential import badness, is_low, is_out
+from optimizer.placement.standing import count_low
+from optimizer.placement.state import State
+from optimizer.problem import ACTIVE, STATE, Problem
+from optimizer.search.batch import Batch, Room, new_batch, new_room
+from optimizer.search.candidates import watched_goals
+from optimizer.search.leadership import find_all, survey, transfer_leaders
 from optimizer.search.partners import BrokerLoads, broker_loads, observe, rank_observed, rank_partners
-from optimizer.search.potential import badness, is_low, is_out
 from optimizer.search.relocate import assess_stale, carry_out_all, propose_stars
-from optimizer.search.standing import count_low
-from optimizer.search.state import State
 from optimizer.search.swaps import Side, new_side, swap_with
 from optimizer.search.vector_cache import VectorCache, fill_cache, new_cache
 from optimizer.threads import Threads

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import by_reference
+from optimizer.parameters import BROKERS_A_STAR, KEPT, LEADERSHIPS, MOST_MOVED, MOST_STARS, REPLICAS_A_STAR, WIDEST
+from optimizer.placement.state import State
 from optimizer.problem import Problem
-from optimizer.search.parameters import BROKERS_A_STAR, KEPT, LEADERSHIPS, MOST_MOVED, MOST_STARS, REPLICAS_A_STAR, WIDEST
-from optimizer.search.state import State
 
 
 @by_reference

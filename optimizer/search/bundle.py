@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.compiled import ahead, inner, part, whole
-from optimizer.problem import FOLLOWING, LEADING, Problem
-from optimizer.search.evaluate import acceptable, evaluate, shares_racks
-from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
-from optimizer.search.parameters import BUNDLE_LOOKS, LEAST_STEP, VAIN_LOOKS, VAIN_LOOKS_EACH
-from optimizer.search.potential import scores_low
-from optimizer.search.state import LEAD, MAX_CHANGES, PARTITION, State, is_active
+from kernels.compiled import inner, part, whole
+from optimizer.parameters import BUNDLE_LOOKS, LEAST_STEP, VAIN_LOOKS, VAIN_LOOKS_EACH
+from optimizer.placement.evaluate import acceptable, evaluate, shares_racks
+from optimizer.placement.log import Budget, Log, has_room, is_full, publish, within_budget
+from optimizer.placement.potential import scores_low
+from optimizer.placement.state import LEAD, MAX_CHANGES, PARTITION, State, is_active
+from optimizer.problem import Problem
 
 
 # wide: lists and leaders of the target, budget and log of the plan, each with another owner
@@ -153,34 +153,6 @@ def load_change(state: State, at: int, p: int, to: np.ndarray, to_lead: np.ndarr
     for s in range(to.shape[1]):
         state.change[at, s] = to[p, s]
     state.change[at, PARTITION], state.change[at, LEAD] = p, to_lead[p]
-
-
-@inner
-def prefetch_change(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray) -> None:
-    """Prefetch what `evaluate` reads of partition `p`, some changes before its turn."""
-    ahead(state.replicas, p)
-    ahead(state.lead, p)
-    ahead(to, p)
-    ahead(to_lead, p)
-    ahead(problem.partition, p)
-    ahead(problem.vector[p], LEADING)
-    ahead(problem.vector[p], FOLLOWING)
-    ahead(state.place, p)
-    ahead(state.home, p)
-
-
-@inner
-def prefetch_counts(problem: Problem, state: State, p: int, to: np.ndarray, row: int) -> None:
-    """Prefetch, some time after `prefetch_change`, topic counts of brokers that gain or lose a replica if `p` goes to row `row` of `to`,
-    and the entries of `p` in their replica lists."""
-    column = problem.topic_counted[problem.topic[p]] if len(problem.topic_goal) > 0 else -1
-    for s in range(to.shape[1]):
-        old, new = state.replicas[p, s], to[row, s]
-        if old >= 0 and old != new:
-            ahead(state.hosted[old], state.place[p, s])
-            if column >= 0:
-                ahead(state.topic_count[column], old)
-                ahead(state.topic_count[column], new)
 
 
 @inner

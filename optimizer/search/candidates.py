@@ -9,6 +9,11 @@ import numpy as np
 
 from kernels.compiled import inner, whole
 from kernels.lanes import either, first_largest, lanes, number
+from kernels.order import nth_largest
+from optimizer.parameters import ANYWAY, COST_ADDED, DUE_ADDED, HALVINGS, LACKING
+from optimizer.placement.potential import cost_at, curve, linear_cost
+from optimizer.placement.state import STRAY, State, is_active
+from optimizer.placement.topic_counts import misplaced_rise
 from optimizer.problem import (
     CEILING,
     COLUMN,
@@ -24,11 +29,6 @@ from optimizer.problem import (
     TOPIC_ROW,
     Problem,
 )
-from optimizer.search.order import nth_largest
-from optimizer.search.parameters import ANYWAY, COST_ADDED, DUE_ADDED, HALVINGS, LACKING
-from optimizer.search.potential import cost_at, curve, linear_cost
-from optimizer.search.state import STRAY, State, is_active
-from optimizer.search.topic_counts import misplaced_rise
 from optimizer.search.vector_cache import VectorCache, fetch
 
 

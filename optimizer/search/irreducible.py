@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from cluster_model.snapshot import BrokerState
 from optimizer.conflicts import NOTHING, Conflict, conflicts
+from optimizer.parameters import AMPLE, LARGE_CLUSTER, MANY_SUSPECTS, MOST_LOW, SHORT
+from optimizer.placement.state import COST, LED, Rows, State
 from optimizer.problem import (
     BOUND,
     CEILING,
@@ -30,8 +32,6 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
-from optimizer.search.parameters import AMPLE, LARGE_CLUSTER, MANY_SUSPECTS, MOST_LOW, SHORT
-from optimizer.search.state import COST, LED, Rows, State
 
 Floats = npt.NDArray[np.float64]
 

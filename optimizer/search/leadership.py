@@ -8,15 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import ahead, inner, whole
+from optimizer.parameters import LEADERSHIPS, LEAST_GAIN, LEAST_SLACK, LOOKED_AT, SLACK, SOON
+from optimizer.placement.commit import transfer
+from optimizer.placement.feasible import fits_as_leader
+from optimizer.placement.potential import cost_at, curve, linear_cost, slope_at
+from optimizer.placement.state import LED, State, is_active
 from optimizer.problem import COLUMN, COUNTS_LEADERS, EXCLUDED, FOLLOWING, LEADING, STATE, STRENGTH, TOPIC_ROW, Problem
 from optimizer.search.batch import Batch, Room
 from optimizer.search.candidates import cut_of, topic_burden
-from optimizer.search.commit import transfer
-from optimizer.search.feasible import fits_as_leader
-from optimizer.search.parameters import LEADERSHIPS, LEAST_GAIN, LEAST_SLACK, LOOKED_AT, SLACK, SOON
 from optimizer.search.partners import leans
-from optimizer.search.potential import cost_at, curve, linear_cost, slope_at
-from optimizer.search.state import LED, State, is_active
 from optimizer.search.vector_cache import VectorCache, fetch
 
 

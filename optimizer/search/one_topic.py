@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, whole
+from kernels.order import scramble
+from optimizer.parameters import MOST_OFFERED, MOST_OFFERS
+from optimizer.placement.commit import relocate, transfer
+from optimizer.placement.feasible import active_brokers
+from optimizer.placement.state import State, is_active
+from optimizer.placement.topic_counts import topic_band
 from optimizer.problem import MOVABLE, Problem
-from optimizer.search.commit import relocate, transfer
-from optimizer.search.feasible import active_brokers
-from optimizer.search.order import scramble
-from optimizer.search.parameters import MOST_OFFERED, MOST_OFFERS
-from optimizer.search.state import State, is_active
-from optimizer.search.topic_counts import topic_band
 
 
 class TopicView(NamedTuple):

@@ -11,10 +11,10 @@ import numpy as np
 
 from kernels.compiled import by_reference, inner, part
 from kernels.lanes import either, lanes, larger
+from kernels.order import scramble
+from optimizer.placement.potential import cost_at
+from optimizer.placement.state import State, is_active
 from optimizer.problem import COLUMN, DISTRIBUTION, HIGH, KIND, LOW, MEAN, RACK_OF, SAME_RACK, SCALE, SET_OF, SPREAD, STRENGTH, Problem
-from optimizer.search.order import scramble
-from optimizer.search.potential import cost_at
-from optimizer.search.state import State, is_active
 
 
 @by_reference

@@ -12,13 +12,8 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
 from kernels.lanes import first_largest
-from optimizer.problem import MOVABLE, STRENGTH, TOPIC_ROW, Problem
-from optimizer.search.candidates import gather, keep_best, scan, topic_burden, watched_goals
-from optimizer.search.evaluate import acceptable, evaluate, find_touched, propose, shares_racks, touch
-from optimizer.search.feasible import active_brokers, may_host
-from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
-from optimizer.search.order import scramble
-from optimizer.search.parameters import (
+from kernels.order import scramble
+from optimizer.parameters import (
     FREE_FACTOR,
     LEAST_STEP,
     POLISH_LOOKS,
@@ -28,10 +23,15 @@ from optimizer.search.parameters import (
     POLISH_SHARE,
     STILL_GOOD,
 )
+from optimizer.placement.evaluate import acceptable, evaluate, find_touched, propose, shares_racks, touch
+from optimizer.placement.feasible import active_brokers, may_host
+from optimizer.placement.log import Budget, Log, has_room, is_full, publish, within_budget
+from optimizer.placement.potential import badness, scores_low
+from optimizer.placement.state import PARTITION, State
+from optimizer.problem import MOVABLE, STRENGTH, TOPIC_ROW, Problem
+from optimizer.search.candidates import gather, keep_best, scan, topic_burden, watched_goals
 from optimizer.search.partners import BrokerLoads, rank_partners
-from optimizer.search.potential import badness, scores_low
 from optimizer.search.relief import relieve
-from optimizer.search.state import PARTITION, State
 from optimizer.search.topics import lead_gain
 from optimizer.search.vector_cache import VectorCache, new_cache
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, whole
+from optimizer.placement.commit import put, write_row
+from optimizer.placement.feasible import in_set, may_swap
+from optimizer.placement.potential import assess, price
+from optimizer.placement.state import COST, State
 from optimizer.problem import BOUND, COLUMN, HARD_WEIGHT, HIGH, LOW, MEAN, MOVABLE, SCALE, STRENGTH, TOPIC_ROW, Problem
-from optimizer.search.commit import put, write_row
-from optimizer.search.feasible import in_set, may_swap
-from optimizer.search.potential import assess, price
-from optimizer.search.state import COST, State
 
 TOP, BOTTOM, WEIGHT, COUNT = 0, 1, 2, 3  # columns of `Pool.band`
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
+from optimizer.parameters import HOME_SHARE, LAST_BROKERS, SOON
+from optimizer.placement.commit import write_row
+from optimizer.placement.feasible import may_host, misplaces
+from optimizer.placement.standing import count_low
+from optimizer.placement.state import Rows, State, is_active
+from optimizer.placement.states import differing
 from optimizer.problem import FOLLOWING, LEADING, Problem
-from optimizer.search.commit import write_row
-from optimizer.search.feasible import may_host, misplaces
-from optimizer.search.parameters import HOME_SHARE, LAST_BROKERS, SOON
 from optimizer.search.sideways import cost_of_moves, sideways
-from optimizer.search.standing import count_low
-from optimizer.search.state import Rows, State, is_active
-from optimizer.search.states import differing
 from optimizer.search.steps import Step, add, hand_on, keeps_load_scores, make_step, new_step
 
 

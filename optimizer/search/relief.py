@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import inner, part, whole
+from optimizer.parameters import LEAST_RANK, LEAST_STEP, URGENT, USEFUL
+from optimizer.placement.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, acceptable, evaluate, propose
+from optimizer.placement.feasible import active_brokers, may_swap, must_leave, rack_mates
+from optimizer.placement.log import Budget, Log, has_room, is_full, publish, within_budget
+from optimizer.placement.state import State, is_active, is_leaving
 from optimizer.problem import EXCLUDED, HARD_RACK, MENDABLE, MOVABLE, RACK_GOAL, RACK_LIMIT, SETS, STATE, Problem
-from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, acceptable, evaluate, propose
-from optimizer.search.feasible import active_brokers, may_swap, must_leave, rack_mates
-from optimizer.search.log import Budget, Log, has_room, is_full, publish, within_budget
-from optimizer.search.parameters import LEAST_RANK, LEAST_STEP, URGENT, USEFUL
 from optimizer.search.repair import crowds
-from optimizer.search.state import State, is_active, is_leaving
 
 MENDS = 1 << REPAIRS_DEAD | 1 << REPAIRS_DRAINING | 1 << REPAIRS_LEADERLESS  # repairs for which partitions of excluded topics may change
 

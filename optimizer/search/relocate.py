@@ -12,15 +12,15 @@ import numpy as np
 
 from kernels.compiled import ahead, inner, whole
 from kernels.lanes import either, lanes
+from optimizer.parameters import KEPT, LEAST_GAIN, PATIENT, SOON
+from optimizer.placement.commit import put, write_row
+from optimizer.placement.feasible import may_host
+from optimizer.placement.potential import NOTHING, assess, is_low, rise_by_loads
+from optimizer.placement.state import COST, State
 from optimizer.problem import COUNTS_LEADERS, FOLLOWING, LEADING, Problem
 from optimizer.search.batch import Batch, Room
 from optimizer.search.candidates import best_key, copy_kept, gather, keep_best, lacks_replicas, scan, topic_burden
-from optimizer.search.commit import put, write_row
-from optimizer.search.feasible import may_host
-from optimizer.search.parameters import KEPT, LEAST_GAIN, PATIENT, SOON
 from optimizer.search.partners import leans
-from optimizer.search.potential import NOTHING, assess, is_low, rise_by_loads
-from optimizer.search.state import COST, State
 from optimizer.search.vector_cache import VectorCache
 
 

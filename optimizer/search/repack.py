@@ -15,6 +15,26 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, kernel, whole
+from kernels.order import ascending, draw, scramble
+from optimizer.parameters import (
+    ANNEAL_EACH,
+    ANNEAL_STEPS,
+    BEYOND_PRICE,
+    LEAST_PRICE,
+    LEAST_TRIES,
+    OUT_PRICE,
+    PACKED_BROKERS,
+    VAIN_ATTEMPTS,
+    WHOLE_CLUSTER,
+    WHOLE_EACH,
+    WHOLE_STEPS,
+    WHOLE_TRIES,
+    WHOLE_VAIN,
+)
+from optimizer.placement.feasible import active_brokers
+from optimizer.placement.potential import is_out, price
+from optimizer.placement.standing import count_low
+from optimizer.placement.state import COST, LED, Rows, State, is_active
 from optimizer.problem import (
     ACTIVE,
     COLUMN,
@@ -35,28 +55,8 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
-from optimizer.search.feasible import active_brokers
-from optimizer.search.order import ascending, draw, scramble
-from optimizer.search.parameters import (
-    ANNEAL_EACH,
-    ANNEAL_STEPS,
-    BEYOND_PRICE,
-    LEAST_PRICE,
-    LEAST_TRIES,
-    OUT_PRICE,
-    PACKED_BROKERS,
-    VAIN_ATTEMPTS,
-    WHOLE_CLUSTER,
-    WHOLE_EACH,
-    WHOLE_STEPS,
-    WHOLE_TRIES,
-    WHOLE_VAIN,
-)
 from optimizer.search.partners import BrokerLoads, broker_loads, rank_partners
 from optimizer.search.pool import Pool, Prices, count_out, excess, fits, go_back, paid_for, pool_of, send, settle, undo
-from optimizer.search.potential import is_out, price
-from optimizer.search.standing import count_low
-from optimizer.search.state import COST, LED, Rows, State, is_active
 
 MEMBERS = np.array([2, 3, 4, 6])  # brokers packed together, in turn: few brokers need few moves, many allow more changes
 

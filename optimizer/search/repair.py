@@ -11,7 +11,13 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState
 from kernels.compiled import inner, kernel, whole
+from kernels.order import scramble
 from optimizer.broker_sets import strays
+from optimizer.parameters import LEAST_SLACK, MANY_TARGETS, MANY_TO_MOVE, MOST_MENDERS, SAMPLED_TARGETS, SLACK
+from optimizer.placement.commit import relocate, transfer
+from optimizer.placement.feasible import active_brokers, may_host, must_leave, rack_mates
+from optimizer.placement.potential import NOTHING, cost_of_gaining, curve, exposed_goals, linear_cost, scores_low, slope_at, topic_cost
+from optimizer.placement.state import RACKS, Rows, State, is_active
 from optimizer.problem import (
     COLUMN,
     EXCLUDED,
@@ -26,12 +32,6 @@ from optimizer.problem import (
     STATE,
     Problem,
 )
-from optimizer.search.commit import relocate, transfer
-from optimizer.search.feasible import active_brokers, may_host, must_leave, rack_mates
-from optimizer.search.order import scramble
-from optimizer.search.parameters import LEAST_SLACK, MANY_TARGETS, MANY_TO_MOVE, MOST_MENDERS, SAMPLED_TARGETS, SLACK
-from optimizer.search.potential import NOTHING, cost_of_gaining, curve, exposed_goals, linear_cost, scores_low, slope_at, topic_cost
-from optimizer.search.state import RACKS, Rows, State, is_active
 
 
 class Hosts(NamedTuple):

@@ -1,6 +1,6 @@
 """The whole search, from a compiled problem to logs of acceptable actions. `docs/search.md` explains it.
 
-One potential (`optimizer.search.potential`) guides it. The stages are construct and repair, improve, escape, reduce, schedule, finish.
+One potential (`optimizer.placement.potential`) guides it. The stages are construct and repair, improve, escape, reduce, schedule, finish.
 Where a stage needs another potential, only data differ: ranges that can be reached, from the start of a round; no middle of a range in
 escapes; broken hard limits as wishes while a target is looked for.
 """
@@ -8,18 +8,12 @@ escapes; broken hard limits as wishes while a target is looked for.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cluster_model.snapshot import BrokerState
 from optimizer.options import PlanOptions, Watch
-from optimizer.problem import COLUMN, KIND, LIMIT, SAME_RACK, STATE, Compiled, Problem
-from optimizer.search.balance import balance
-from optimizer.search.commit import appraise
-from optimizer.search.irreducible import Aim
-from optimizer.search.log import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
-from optimizer.search.parameters import (
+from optimizer.parameters import (
     ENDLESS,
     FEW_MOVES,
     MANY_CHANGES,
@@ -33,38 +27,28 @@ from optimizer.search.parameters import (
     VAIN_REPLICAS,
     VAIN_RESTARTS,
 )
+from optimizer.placement.commit import appraise
+from optimizer.placement.log import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
+from optimizer.placement.record import Found, Round, published_changes, record
+from optimizer.placement.restore import align_slots, follow
+from optimizer.placement.standing import Standing, broken_goals, count_low, is_progress, same_rack_only, standing_of, undone
+from optimizer.placement.state import COST, Rows, State
+from optimizer.placement.states import States, differing
+from optimizer.problem import COLUMN, KIND, LIMIT, SAME_RACK, STATE, Compiled, Problem
+from optimizer.search.balance import balance
+from optimizer.search.irreducible import Aim
 from optimizer.search.partners import broker_loads
 from optimizer.search.polish import polish
-from optimizer.search.record import Lists, Record, published_changes, record
 from optimizer.search.reduce import reduce
 from optimizer.search.repack import repack
 from optimizer.search.repair import lead_leaderless, repair, to_drain
-from optimizer.search.restore import align_slots, follow
 from optimizer.search.sequence import carry_out, cheapest_broker_first
-from optimizer.search.standing import Standing, count_low, is_progress, same_rack_only, standing_of, undone
-from optimizer.search.state import COST, Rows, State
-from optimizer.search.states import States, differing
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
-from optimizer.search.variants import banded, broken_goals, firmly, hard_limits, limits_alone, mending, tightest, without_middle
+from optimizer.search.variants import banded, firmly, hard_limits, limits_alone, mending, tightest, without_middle
 from optimizer.threads import Threads
 
-if TYPE_CHECKING:
-    from optimizer.gain import LeftOut
-
-
 FIRST_THINGS_FIRST = -1  # the attempt that puts repairs in order first, then hard limits, then the rest, as searches with a budget do
-
-
-@dataclass(frozen=True)
-class Round:
-    """The actions of one round of search, on the replica lists at its start (broker rows, slots in published order)."""
-
-    replicas: Rows
-    lead: Rows
-    log: Log
-    record: Record
-    changes: Lists
 
 
 @dataclass(frozen=True)
@@ -93,16 +77,6 @@ class Chain:
     def is_open(self) -> bool:
         """Whether repairs or hard goals on loads are left, so that it is worth a try to put these in order first."""
         return bool(self.reached.undone or self.reached.broken) and not self.is_perfect
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search found, and the state that it leads to (the slots of its lists in no particular order)."""
-
-    rounds: list[Round]
-    end: State
-    stopped: bool = False  # ended early, because the caller's watch said stop
-    left_out: LeftOut | None = None  # parts that gain too little (`optimizer.worth`)
 
 
 class Watcher:

@@ -12,16 +12,16 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState
 from kernels.compiled import inner, kernel, whole
+from kernels.order import ascending
+from optimizer.parameters import FEW_TRANSFERS, JUDGED_TOGETHER, LATE_SHARE, LEAST_STEP, SOON, STILL_GOOD
+from optimizer.placement.commit import commit
+from optimizer.placement.evaluate import REPAIRS_DEAD, acceptable, evaluate, prefetch_change, prefetch_counts
+from optimizer.placement.log import Budget, Log, asks, has_room, is_full, is_limited, publish
+from optimizer.placement.potential import thrift_of
+from optimizer.placement.standing import undone
+from optimizer.placement.state import COST, State
 from optimizer.problem import HARD, STATE, Problem
-from optimizer.search.bundle import bundle, last_change, load_change, moved_slots, note_change, prefetch_change, prefetch_counts
-from optimizer.search.commit import commit
-from optimizer.search.evaluate import REPAIRS_DEAD, acceptable, evaluate
-from optimizer.search.log import Budget, Log, asks, has_room, is_full, is_limited, publish
-from optimizer.search.order import ascending
-from optimizer.search.parameters import FEW_TRANSFERS, JUDGED_TOGETHER, LATE_SHARE, LEAST_STEP, SOON, STILL_GOOD
-from optimizer.search.potential import thrift_of
-from optimizer.search.standing import undone
-from optimizer.search.state import COST, State
+from optimizer.search.bundle import bundle, last_change, load_change, moved_slots, note_change
 from optimizer.threads import Threads
 
 

@@ -14,10 +14,8 @@ import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
 from kernels.lanes import either, lanes, larger, number, smaller
-from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, Problem
-from optimizer.search.feasible import active_brokers, role_of
-from optimizer.search.order import draw, scramble
-from optimizer.search.parameters import (
+from kernels.order import draw, scramble
+from optimizer.parameters import (
     NEAR,
     SIDEWAYS_ALL,
     SIDEWAYS_EACH,
@@ -30,8 +28,10 @@ from optimizer.search.parameters import (
     SIDEWAYS_STEPS,
     STAND_INS,
 )
-from optimizer.search.potential import price
-from optimizer.search.state import LED, State, is_active
+from optimizer.placement.feasible import active_brokers, role_of
+from optimizer.placement.potential import price
+from optimizer.placement.state import LED, State, is_active
+from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, Problem
 from optimizer.search.steps import Step, add, changes_allowed, hand_on, keeps_load_scores, make_step, new_step, saved_by
 
 HOME, ELSEWHERE, STAND_IN, TRADE, LEADER, FOR_TWO = 0, 1, 2, 3, 4, 5  # kinds of steps

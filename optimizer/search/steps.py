@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.compiled import inner, whole
+from optimizer.placement.commit import send, transfer, write_row
+from optimizer.placement.feasible import full_score, keeps_scores, linear_goals, may_swap, misplaces, role_of, scores_hold
+from optimizer.placement.potential import price
+from optimizer.placement.state import COST, State, is_active
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, RACK_GOAL, RACK_OF, SOFT_RACK, Problem
-from optimizer.search.commit import send, transfer, write_row
-from optimizer.search.feasible import full_score, keeps_scores, linear_goals, may_swap, misplaces, role_of, scores_hold
-from optimizer.search.potential import price
-from optimizer.search.state import COST, State, is_active
 
 
 class Step(NamedTuple):

@@ -13,13 +13,8 @@ import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
 from kernels.lanes import either, lanes
-from optimizer.problem import COLUMN, Problem
-from optimizer.search.batch import Room
-from optimizer.search.candidates import copy_kept, gather, keep_best, scan, topic_burden, watched_goals
-from optimizer.search.commit import relocate
-from optimizer.search.feasible import active_brokers, keeps_limits, may_swap
-from optimizer.search.order import ascending, draw, scramble
-from optimizer.search.parameters import (
+from kernels.order import ascending, draw, scramble
+from optimizer.parameters import (
     LEAST_GAIN,
     LEAST_STEP,
     SWAP_ENOUGH,
@@ -30,8 +25,13 @@ from optimizer.search.parameters import (
     SWAP_SHARE,
     SWAPS_OF_ONE,
 )
-from optimizer.search.potential import badness, cost_at, curve, is_low, linear_cost
-from optimizer.search.state import State
+from optimizer.placement.commit import relocate
+from optimizer.placement.feasible import active_brokers, keeps_limits, may_swap
+from optimizer.placement.potential import badness, cost_at, curve, is_low, linear_cost
+from optimizer.placement.state import State
+from optimizer.problem import COLUMN, Problem
+from optimizer.search.batch import Room
+from optimizer.search.candidates import copy_kept, gather, keep_best, scan, topic_burden, watched_goals
 from optimizer.search.vector_cache import VectorCache, new_cache
 
 

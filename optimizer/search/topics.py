@@ -10,8 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import inner, kernel, part, whole
+from kernels.order import scramble
+from optimizer.parameters import DONORS, LEAST_TOPIC_GAIN, MOST_DONORS, MOST_OFFERED, OFFERED, TOPIC_TARGETS
+from optimizer.placement.feasible import fits_as_leader, keeps_scores, may_host
+from optimizer.placement.potential import NOTHING, cost_of_gaining, rise_by_loads
+from optimizer.placement.state import State, is_active
+from optimizer.placement.topic_counts import largest_share, misplaced_rise, wanted_by_all
 from optimizer.problem import COUNTS_LEADERS, EXCLUDED, FOLLOWING, LEADING, MOVABLE, STATE, STRENGTH, TOPIC_ROW, Problem
-from optimizer.search.feasible import fits_as_leader, keeps_scores, may_host
 from optimizer.search.one_topic import (
     TopicView,
     clear,
@@ -24,11 +29,6 @@ from optimizer.search.one_topic import (
     new_view,
     note_bands,
 )
-from optimizer.search.order import scramble
-from optimizer.search.parameters import DONORS, LEAST_TOPIC_GAIN, MOST_DONORS, MOST_OFFERED, OFFERED, TOPIC_TARGETS
-from optimizer.search.potential import NOTHING, cost_of_gaining, rise_by_loads
-from optimizer.search.state import State, is_active
-from optimizer.search.topic_counts import largest_share, misplaced_rise, wanted_by_all
 
 
 @kernel

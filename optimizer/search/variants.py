@@ -10,6 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster_model.snapshot import BrokerState
+from optimizer.parameters import ENOUGH, FIRM_WEIGHT
+from optimizer.placement.log import Budget
+from optimizer.placement.standing import hard_loads
+from optimizer.placement.state import State
 from optimizer.problem import (
     BOUND,
     CEILING,
@@ -31,26 +35,11 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
-from optimizer.search.log import Budget
-from optimizer.search.parameters import ENOUGH, FIRM_WEIGHT
-from optimizer.search.state import COST, State
 
 
 def hard_limits(problem: Problem) -> npt.NDArray[np.bool_]:
     """bool [G]: which goals are hard limits."""
     return np.asarray((problem.goal[:, KIND] == LIMIT) & (problem.goal[:, HARD] == 1))
-
-
-def hard_loads(problem: Problem) -> npt.NDArray[np.bool_]:
-    """bool [G]: which goals are hard goals on loads."""
-    return np.asarray((problem.goal[:, KIND] <= LIMIT) & (problem.goal[:, HARD] == 1))
-
-
-def broken_goals(problem: Problem, state: State) -> npt.NDArray[np.int64]:
-    """int64 [G]: number of active brokers that miss each hard goal on loads; 0 for other goals."""
-    active = problem.broker[:, STATE] == BrokerState.ACTIVE
-    over = (state.score[active, :COST] < 1.0).sum(axis=0)
-    return np.where(hard_loads(problem), over, 0).astype(np.int64)
 
 
 def limits_alone(problem: Problem, budget: Budget) -> Problem:

@@ -13,10 +13,10 @@ import numpy as np
 
 from kernels.compiled import ahead, both, inner, kernel, whole
 from kernels.lanes import either, lanes, number
+from optimizer.parameters import PAGE, TOGETHER
+from optimizer.placement.potential import thrift_of
+from optimizer.placement.state import LED, State
 from optimizer.problem import COLUMN, FOLLOWING, LEADING, MOVABLE, Problem
-from optimizer.search.parameters import PAGE, TOGETHER
-from optimizer.search.potential import thrift_of
-from optimizer.search.state import LED, State
 from optimizer.threads import Threads
 
 

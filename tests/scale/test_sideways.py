@@ -9,7 +9,7 @@ import numpy as np
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
-from optimizer.search.commit import build_state
+from optimizer.placement.commit import build_state
 from optimizer.search.sideways import sideways
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster

@@ -10,10 +10,10 @@ import pytest
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import Acceptance, PlanOptions
+from optimizer.placement.commit import build_state
 from optimizer.planner import WORTH_THREADS, plan
 from optimizer.report import to_json
 from optimizer.search.balance import balance
-from optimizer.search.commit import build_state
 from optimizer.threads import Threads
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import Scenario, cluster

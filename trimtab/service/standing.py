@@ -15,9 +15,9 @@ from cluster_model.trust import LiveSnapshot
 from goals.model import GoalSet, UsageDistribution
 from optimizer.judgement import Judgement
 from optimizer.outcome import goal_state, judged
+from optimizer.placement.state import State
 from optimizer.plan import Plan
 from optimizer.problem import MEAN, Compiled
-from optimizer.search.state import State
 from trimtab.service.views import BrokerView, GoalView
 
 

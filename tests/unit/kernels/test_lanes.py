@@ -9,7 +9,7 @@ import pytest
 
 from kernels.compiled import COMPILED, kernel
 from kernels.lanes import either, first_largest, lanes, larger, number, smaller
-from optimizer.search.order import ascending, nth_largest
+from kernels.order import ascending, nth_largest
 
 
 @kernel

@@ -21,11 +21,19 @@ from goals.document import parse_goals
 from optimizer import problem as tables
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
-from optimizer.search.commit import build_state
-from optimizer.search.evaluate import REPAIRS_DEAD, REPAIRS_DRAINING, REPAIRS_LEADERLESS, REPAIRS_RACKS, REPAIRS_SCORES, judge, propose_all
-from optimizer.search.evaluate import TOLERANCE as RISE
-from optimizer.search.restore import follow
-from optimizer.search.state import MAX_CHANGES, State
+from optimizer.placement.commit import build_state
+from optimizer.placement.evaluate import (
+    REPAIRS_DEAD,
+    REPAIRS_DRAINING,
+    REPAIRS_LEADERLESS,
+    REPAIRS_RACKS,
+    REPAIRS_SCORES,
+    judge,
+    propose_all,
+)
+from optimizer.placement.evaluate import TOLERANCE as RISE
+from optimizer.placement.restore import follow
+from optimizer.placement.state import MAX_CHANGES, State
 from tests.oracle.cluster import Cluster, Key
 from tests.oracle.goal_files import constraints_of, goals_of
 from tests.oracle.judge import TOLERANCE, Judge, combined_rule

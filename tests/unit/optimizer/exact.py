@@ -15,6 +15,7 @@ from scipy.sparse import csr_matrix, hstack, identity, kron, vstack
 
 from cluster_model.snapshot import BrokerState, FloatArray
 from optimizer.course import Placement
+from optimizer.placement.state import Rows
 from optimizer.problem import (
     COLUMN,
     FOLLOWING,
@@ -30,7 +31,6 @@ from optimizer.problem import (
     Compiled,
     Problem,
 )
-from optimizer.search.state import Rows
 
 MARGIN = 1e-7  # of the largest load: the solver's own tolerance is of that order
 LEADERSHIP = 1e-4  # price of a leadership change, of the mean price of a move

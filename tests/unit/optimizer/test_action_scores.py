@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from goals.score import TOLERANCE
-from optimizer.search import evaluate
-from optimizer.search.evaluate import Verdict
+from optimizer.placement import evaluate
+from optimizer.placement.evaluate import Verdict
 from tests.unit.optimizer.actions import Change, Document, Trial, partition, usage
 
 IN, OUT = usage("network_in"), usage("network_out")

@@ -10,9 +10,9 @@ import pytest
 from kernels.compiled import kernel
 from optimizer.bounds import fewest, fraction, lower_bounds
 from optimizer.course import Placement
+from optimizer.placement.commit import build_state
 from optimizer.problem import CEILING
 from optimizer.rack_bounds import most_given
-from optimizer.search.commit import build_state
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 from tests.unit.optimizer.exact import Loads, cheapest, linear_goals
 

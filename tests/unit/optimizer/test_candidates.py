@@ -9,13 +9,13 @@ from goals.document import parse_goals
 from kernels.compiled import kernel
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.parameters import DUE_ADDED
+from optimizer.placement.commit import build_state
+from optimizer.placement.state import LED, State
 from optimizer.problem import COLUMN, KIND, LIMIT, Problem
 from optimizer.search.batch import Room, new_room
 from optimizer.search.candidates import gather, keep_best, lacks_replicas
-from optimizer.search.commit import build_state
 from optimizer.search.leadership import note_cost, promise, promises, survey, transfer_gain
-from optimizer.search.parameters import DUE_ADDED
-from optimizer.search.state import LED, State
 from optimizer.search.vector_cache import fetch, new_cache
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster

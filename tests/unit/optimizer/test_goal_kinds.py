@@ -13,9 +13,9 @@ from goals.document import parse_goals
 from goals.model import Limit
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.placement.state import COST
 from optimizer.problem import CEILING
 from optimizer.search.search import search
-from optimizer.search.state import COST
 from tests.unit.optimizer.actions import Trial, partition, usage
 
 

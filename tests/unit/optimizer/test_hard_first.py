@@ -16,11 +16,11 @@ from optimizer.best_try import after_plan
 from optimizer.compile import compile_problem
 from optimizer.hard_first import hard_goals_alone
 from optimizer.options import PlanOptions
+from optimizer.placement.commit import build_state
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.prefixes import undone_of
 from optimizer.problem import COLUMN, HARD, KIND, TOPIC, TOPIC_ROW
-from optimizer.search.commit import build_state
 from tests.clusters.synthetic import HEADROOM, cluster
 
 LIMITS = [{"kind": "capacity", "resource": x, "limit": 1.15 / HEADROOM} for x in ("network_in", "disk")]

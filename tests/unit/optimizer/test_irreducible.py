@@ -9,10 +9,10 @@ import pytest
 
 from goals.document import parse_goals
 from optimizer.options import PlanOptions
+from optimizer.placement.commit import build_state
 from optimizer.planner import plan
 from optimizer.problem import HIGH, LOW, SPREAD
 from optimizer.search import irreducible
-from optimizer.search.commit import build_state
 from optimizer.search.irreducible import Aim, within_reach
 from tests.unit.optimizer.actions import Trial, partition, usage
 

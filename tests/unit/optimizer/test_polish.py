@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optimizer.search.evaluate import judge, propose
-from optimizer.search.log import Budget, Log, empty_log
-from optimizer.search.parameters import LEAST_STEP, POLISH_SHARE
+from optimizer.parameters import LEAST_STEP, POLISH_SHARE
+from optimizer.placement.evaluate import judge, propose
+from optimizer.placement.log import Budget, Log, empty_log
+from optimizer.placement.potential import badness, scores_low, thrift_of
+from optimizer.placement.state import State
 from optimizer.search.partners import broker_loads
 from optimizer.search.polish import polish
-from optimizer.search.potential import badness, scores_low, thrift_of
-from optimizer.search.state import State
 from tests.oracle.clusters import case_of
 from tests.oracle.runs import deviations, plan_document
 from tests.unit.optimizer.actions import Trial, partition, usage

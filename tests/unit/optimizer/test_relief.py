@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from optimizer.search.evaluate import REPAIRS_RACKS, judge, propose
+from optimizer.placement.evaluate import REPAIRS_RACKS, judge, propose
 from optimizer.search.relief import eases_rack, is_broken, is_urgent
 from tests.unit.optimizer.actions import Trial, partition
 

@@ -12,14 +12,14 @@ from goals.document import parse_goals
 from kernels.compiled import kernel, whole
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.parameters import KEPT, LEAST_GAIN
+from optimizer.placement.commit import build_state
+from optimizer.placement.feasible import may_host
+from optimizer.placement.state import State
 from optimizer.problem import KIND, LIMIT, Problem
 from optimizer.search.batch import Batch, Room, new_batch, new_room
 from optimizer.search.candidates import gather, lacks_replicas, scan
-from optimizer.search.commit import build_state
-from optimizer.search.feasible import may_host
-from optimizer.search.parameters import KEPT, LEAST_GAIN
 from optimizer.search.relocate import propose_moves, shift_sums, withdraw
-from optimizer.search.state import State
 from optimizer.search.vector_cache import new_cache
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster

@@ -11,15 +11,15 @@ from cluster_model.snapshot import BrokerState, Snapshot
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.placement.commit import build_state
+from optimizer.placement.standing import standing_of
+from optimizer.placement.state import State
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.problem import STATE, Compiled
 from optimizer.search.balance import balance
-from optimizer.search.commit import build_state
 from optimizer.search.pool import Prices, count_out, paid_for, pool_of, send, undo
 from optimizer.search.repack import repack
-from optimizer.search.standing import standing_of
-from optimizer.search.state import State
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
 from tests.unit.optimizer.actions import Document, Trial, partition, usage

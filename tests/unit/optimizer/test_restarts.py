@@ -16,10 +16,10 @@ from goals.document import load_goals, parse_goals
 from optimizer.best_try import after_plan
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.parameters import MOST_ROUNDS
 from optimizer.planner import plan
 from optimizer.prefixes import undone_of
 from optimizer.report import to_json
-from optimizer.search.parameters import MOST_ROUNDS
 from optimizer.whatif import apply_whatifs
 from tests.clusters.synthetic import cluster as synthetic
 from tests.oracle.clusters import case_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optimizer.search.commit import build_state
-from optimizer.search.restore import copy_state, overwrite, which_differ
+from optimizer.placement.commit import build_state
+from optimizer.placement.restore import copy_state, overwrite, which_differ
 from tests.unit.optimizer.actions import Trial, partition, usage
 
 NOWHERE = 77_777

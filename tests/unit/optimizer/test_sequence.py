@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from optimizer.options import PlanOptions
-from optimizer.search.log import Budget, Log, budget_for, empty_log
+from optimizer.placement.log import Budget, Log, budget_for, empty_log
+from optimizer.placement.state import State
 from optimizer.search.sequence import Judged, in_turn, judge_each, sequence, take_back
-from optimizer.search.state import State
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 from tests.unit.optimizer.test_sideways import assert_consistent
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from optimizer.columns import MOVE_COST
 from optimizer.options import PlanOptions
+from optimizer.placement.commit import build_state
+from optimizer.placement.state import LED, State
 from optimizer.planner import plan
 from optimizer.problem import FOLLOWING, LEADING, MOVABLE, RACK_OF, SOFT_RACK, STATE, Problem
-from optimizer.search.commit import build_state
 from optimizer.search.sideways import sideways
-from optimizer.search.state import LED, State
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 
 SEEDS = range(8)

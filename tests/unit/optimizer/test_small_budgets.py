@@ -16,13 +16,13 @@ import pytest
 from cluster_model.build import build_snapshot
 from goals.document import parse_goals
 from optimizer.options import PlanOptions
+from optimizer.parameters import ENDLESS
+from optimizer.placement.evaluate import evaluate
+from optimizer.placement.log import budget_for, has_partitions, plenty
+from optimizer.placement.state import COST
 from optimizer.planner import plan
 from optimizer.search import bundle, polish, reduce, relief, search, sequence
 from optimizer.search.balance import balance
-from optimizer.search.evaluate import evaluate
-from optimizer.search.log import budget_for, has_partitions, plenty
-from optimizer.search.parameters import ENDLESS
-from optimizer.search.state import COST
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster
 from tests.unit.optimizer.actions import Document, Trial, partition, usage

@@ -16,10 +16,10 @@ from optimizer.best_try import after_plan
 from optimizer.compile import compile_problem
 from optimizer.course import Placement, step_round
 from optimizer.options import PlanOptions
+from optimizer.placement.log import budget_for, is_spent
 from optimizer.planner import plan
 from optimizer.prefixes import undone_of
 from optimizer.problem import Compiled
-from optimizer.search.log import budget_for, is_spent
 from optimizer.why_totals import Totals
 from tests.clusters.synthetic import cluster as cluster_of
 from tests.unit.optimizer.scenarios import cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optimizer.search.standing import Standing, is_progress
+from optimizer.placement.standing import Standing, is_progress
 
 
 def standing(low: int, *potential: float, urgent: int = 0, undone: int = 0, violations: int | None = None) -> Standing:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from optimizer import problem as tables
-from optimizer.search.commit import build_state
-from optimizer.search.log import empty_log
-from optimizer.search.record import BrokenRuleError, Record, record
-from optimizer.search.state import COST, State
+from optimizer.placement.commit import build_state
+from optimizer.placement.log import empty_log
+from optimizer.placement.record import BrokenRuleError, Record, record
+from optimizer.placement.state import COST, State
 from tests.unit.optimizer.actions import Change, Document, Judged, Trial, partition, usage
 from tests.unit.optimizer.test_action_oracle import FORCED, HARD, SOFT, forced, mixed
 

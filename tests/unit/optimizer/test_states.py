@@ -7,12 +7,12 @@ import numpy as np
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.placement.commit import build_state
+from optimizer.placement.restore import follow
+from optimizer.placement.standing import count_low
+from optimizer.placement.states import States
+from optimizer.placement.topic_counts import all_marked, mark_topics
 from optimizer.problem import HIGH, KIND, LIMIT, LOW, STATE, Compiled
-from optimizer.search.commit import build_state
-from optimizer.search.restore import follow
-from optimizer.search.standing import count_low
-from optimizer.search.states import States
-from optimizer.search.topic_counts import all_marked, mark_topics
 from optimizer.search.topics import spread_topics
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster

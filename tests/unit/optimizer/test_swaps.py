@@ -13,12 +13,12 @@ import pytest
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.parameters import ROUNDS_OF_BALANCE
+from optimizer.placement.commit import build_state
+from optimizer.placement.standing import count_low
+from optimizer.placement.state import COST, State
 from optimizer.problem import MOVABLE, Compiled, Problem
 from optimizer.search.balance import balance
-from optimizer.search.commit import build_state
-from optimizer.search.parameters import ROUNDS_OF_BALANCE
-from optimizer.search.standing import count_low
-from optimizer.search.state import COST, State
 from optimizer.search.swaps import swap_out
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster

@@ -17,10 +17,10 @@ import pytest
 from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
 from optimizer.options import PlanOptions
+from optimizer.placement.commit import build_state, relocate
+from optimizer.placement.topic_counts import all_marked
 from optimizer.plan import Plan
 from optimizer.planner import plan
-from optimizer.search.commit import build_state, relocate
-from optimizer.search.topic_counts import all_marked
 from optimizer.search.topics import spread_topics
 from tests.unit.optimizer.actions import Document, Trial, partition, usage
 

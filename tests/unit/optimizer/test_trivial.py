@@ -13,7 +13,7 @@ import pytest
 
 from optimizer.course import Placement
 from optimizer.gain import Parts, noticed
-from optimizer.search.commit import build_state
+from optimizer.placement.commit import build_state
 from tests.unit.optimizer.actions import Trial, partition, usage
 from tests.unit.optimizer.scenarios import IN, LEADERS, OUT, cluster, loads, planned
 

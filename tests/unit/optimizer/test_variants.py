@@ -10,6 +10,7 @@ import pytest
 
 from cluster_model.build import build_snapshot
 from goals.document import parse_goals
+from optimizer.placement.commit import build_state
 from optimizer.planner import plan
 from optimizer.problem import (
     BOUND,
@@ -28,7 +29,6 @@ from optimizer.problem import (
     SPREAD,
     STRENGTH,
 )
-from optimizer.search.commit import build_state
 from optimizer.search.irreducible import within_reach
 from optimizer.search.variants import banded, mending, tightest
 from tests.clusters.synthetic import cluster

@@ -9,10 +9,10 @@ from goals.document import parse_goals
 from kernels.compiled import kernel
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.placement.commit import build_state
+from optimizer.placement.restore import follow
+from optimizer.placement.state import LED, State
 from optimizer.problem import COLUMN, KIND, LIMIT, Problem
-from optimizer.search.commit import build_state
-from optimizer.search.restore import follow
-from optimizer.search.state import LED, State
 from optimizer.search.vector_cache import VectorCache, fetch, lay_out, new_cache
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import cluster

@@ -18,11 +18,11 @@ from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
+from optimizer.placement.log import Log
+from optimizer.placement.record import published_changes
 from optimizer.plan import Plan
 from optimizer.planner import plan
 from optimizer.problem import Compiled
-from optimizer.search.log import Log
-from optimizer.search.record import published_changes
 from optimizer.search.search import search
 from tests.clusters.synthetic import cluster as synthetic
 from tests.unit.optimizer.scenarios import IN, LEADERS, cluster, planned

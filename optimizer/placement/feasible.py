@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import inner, kernel, whole
+from optimizer.placement.potential import NOTHING, more_load
+from optimizer.placement.state import State, is_active, is_leaving
+from optimizer.placement.topic_counts import misplaced_rise
 from optimizer.problem import (
     ANYWHERE,
     BOUND,
@@ -29,9 +32,6 @@ from optimizer.problem import (
     SETS,
     Problem,
 )
-from optimizer.search.potential import NOTHING, more_load
-from optimizer.search.state import State, is_active, is_leaving
-from optimizer.search.topic_counts import misplaced_rise
 
 
 @inner

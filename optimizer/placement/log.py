@@ -11,11 +11,11 @@ import numpy as np
 
 from kernels.compiled import by_reference, inner, whole
 from optimizer.options import PlanOptions
+from optimizer.parameters import CHOICE_OF_MOVES, ENDLESS, UNIT_SHARE
+from optimizer.placement.commit import commit
+from optimizer.placement.evaluate import adopt
+from optimizer.placement.state import LEAD, PARTITION, State
 from optimizer.problem import Compiled, Problem
-from optimizer.search.commit import commit
-from optimizer.search.evaluate import adopt
-from optimizer.search.parameters import CHOICE_OF_MOVES, ENDLESS, UNIT_SHARE
-from optimizer.search.state import LEAD, PARTITION, State
 
 
 @by_reference

@@ -6,17 +6,19 @@ Called once for each round. It is also the planner's own check that each publish
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from kernels.compiled import kernel, whole
+from optimizer.parameters import SOON
+from optimizer.placement.evaluate import acceptable, adopt, evaluate, prefetch_change, prefetch_counts
+from optimizer.placement.log import Log, load_action
+from optimizer.placement.state import Rows, State, is_active
 from optimizer.problem import Compiled, Problem
-from optimizer.search.bundle import prefetch_change, prefetch_counts
-from optimizer.search.evaluate import acceptable, adopt, evaluate
-from optimizer.search.log import Log, load_action
-from optimizer.search.parameters import SOON
-from optimizer.search.state import Rows, State, is_active
+
+if TYPE_CHECKING:
+    from optimizer.gain import LeftOut
 
 
 class BrokenRuleError(RuntimeError):
@@ -230,3 +232,24 @@ def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) 
         lead_after,
     )  # fmt: skip
     return Lists(before, lead_before, after, lead_after)
+
+
+@dataclass(frozen=True)
+class Round:
+    """The actions of one round of search, on the replica lists at its start (broker rows, slots in published order)."""
+
+    replicas: Rows
+    lead: Rows
+    log: Log
+    record: Record
+    changes: Lists
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found, and the state that it leads to (the slots of its lists in no particular order)."""
+
+    rounds: list[Round]
+    end: State
+    stopped: bool = False  # ended early, because the caller's watch said stop
+    left_out: LeftOut | None = None  # parts that gain too little (`optimizer.worth`)

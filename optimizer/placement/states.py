@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from optimizer.parameters import FEW_LISTS
+from optimizer.placement.commit import appraise, build_state, count_all_topics, fill, reweigh, weigh
+from optimizer.placement.log import Log, empty_log
+from optimizer.placement.restore import copy_state, overwrite, restore, restore_from, which_differ
+from optimizer.placement.state import State, list_room
+from optimizer.placement.topic_counts import all_marked, mark_topics
 from optimizer.problem import Problem
-from optimizer.search.commit import appraise, build_state, count_all_topics, fill, reweigh, weigh
-from optimizer.search.log import Log, empty_log
-from optimizer.search.parameters import FEW_LISTS
-from optimizer.search.restore import copy_state, overwrite, restore, restore_from, which_differ
-from optimizer.search.state import State, list_room
-from optimizer.search.topic_counts import all_marked, mark_topics
 
 Rows = np.ndarray
 

@@ -1,6 +1,6 @@
 """The one mutable state of a search: placement, broker loads, replica lists, cached scores.
 
-Operators change the placement only through `optimizer.search.commit`; `optimizer.search.restore` copies one state to another.
+Operators change the placement only through `optimizer.placement.commit`; `optimizer.placement.restore` copies one state to another.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.compiled import by_reference, part
+from optimizer.parameters import LIST_STEP
 from optimizer.problem import ACTIVE, DEAD, DRAINING, STATE, Problem
-from optimizer.search.parameters import LIST_STEP
 
 
 @by_reference

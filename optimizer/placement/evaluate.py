@@ -11,16 +11,23 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernels.compiled import inner, kernel, whole
+from kernels.compiled import ahead, inner, kernel, whole
+from optimizer.placement.commit import carry, put, shift
+from optimizer.placement.feasible import in_set, loses_rack
+from optimizer.placement.potential import assess, assess_racks
+from optimizer.placement.state import COST, LEAD, PARTITION, RACKS, State, is_active
+from optimizer.placement.topic_counts import recount
 from optimizer.problem import (
     DEAD,
     DRAINING,
+    FOLLOWING,
     GROUP,
     GROUPS,
     HARD,
     HARD_RACK,
     HARD_WEIGHT,
     KIND,
+    LEADING,
     LIMIT,
     NO_RACK_GOAL,
     RACK,
@@ -32,11 +39,6 @@ from optimizer.problem import (
     WEIGHT,
     Problem,
 )
-from optimizer.search.commit import carry, put, shift
-from optimizer.search.feasible import in_set, loses_rack
-from optimizer.search.potential import assess, assess_racks
-from optimizer.search.state import COST, LEAD, PARTITION, RACKS, State, is_active
-from optimizer.search.topic_counts import recount
 
 TOLERANCE = 1e-9
 MARGIN = 5e-10  # stricter than the tolerance by this, since another tool that replays the plan may round differently
@@ -294,3 +296,31 @@ def acceptable(verdict: Verdict, by_potential: bool, least_gain: float) -> bool:
     if verdict.repairs != 0:
         return True
     return verdict.touches_low and verdict.gain > least_gain if by_potential else verdict.better
+
+
+@inner
+def prefetch_change(problem: Problem, state: State, p: int, to: np.ndarray, to_lead: np.ndarray) -> None:
+    """Prefetch what `evaluate` reads of partition `p`, some changes before its turn."""
+    ahead(state.replicas, p)
+    ahead(state.lead, p)
+    ahead(to, p)
+    ahead(to_lead, p)
+    ahead(problem.partition, p)
+    ahead(problem.vector[p], LEADING)
+    ahead(problem.vector[p], FOLLOWING)
+    ahead(state.place, p)
+    ahead(state.home, p)
+
+
+@inner
+def prefetch_counts(problem: Problem, state: State, p: int, to: np.ndarray, row: int) -> None:
+    """Prefetch, some time after `prefetch_change`, topic counts of brokers that gain or lose a replica if `p` goes to row `row` of `to`,
+    and the entries of `p` in their replica lists."""
+    column = problem.topic_counted[problem.topic[p]] if len(problem.topic_goal) > 0 else -1
+    for s in range(to.shape[1]):
+        old, new = state.replicas[p, s], to[row, s]
+        if old >= 0 and old != new:
+            ahead(state.hosted[old], state.place[p, s])
+            if column >= 0:
+                ahead(state.topic_count[column], old)
+                ahead(state.topic_count[column], new)

@@ -12,6 +12,9 @@ import numpy as np
 from goals.score import distribution_score, limit_score, units_score
 from kernels.compiled import inner, part, whole
 from kernels.lanes import either, larger
+from optimizer.parameters import COST_ADDED
+from optimizer.placement.state import RACKS, State, is_active
+from optimizer.placement.topic_counts import misplaced_rise
 from optimizer.problem import (
     ABSOLUTE,
     BOUND,
@@ -38,9 +41,6 @@ from optimizer.problem import (
     VAR,
     Problem,
 )
-from optimizer.search.parameters import COST_ADDED
-from optimizer.search.state import RACKS, State, is_active
-from optimizer.search.topic_counts import misplaced_rise
 
 NOTHING = -1  # role of a broker that holds no replica of the partition
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import inner, kernel
+from optimizer.parameters import TRAIL
+from optimizer.placement.potential import assess, assess_racks, rack_units
+from optimizer.placement.state import COST, LED, MAX_CHANGES, STRAY, State, list_room
+from optimizer.placement.topic_counts import count_topics, recount
 from optimizer.problem import FOLLOWING, LEADING, NO_RACK_GOAL, RACK_GOAL, Problem
-from optimizer.search.parameters import TRAIL
-from optimizer.search.potential import assess, assess_racks, rack_units
-from optimizer.search.state import COST, LED, MAX_CHANGES, STRAY, State, list_room
-from optimizer.search.topic_counts import count_topics, recount
 
 
 def build_state(problem: Problem, replicas: np.ndarray, lead: np.ndarray) -> State:

@@ -11,6 +11,9 @@ from cluster_model.snapshot import BrokerState
 from kernels.compiled import kernel
 from optimizer.broker_sets import strays
 from optimizer.columns import any_differs
+from optimizer.parameters import LEAST_PROGRESS, WORSE
+from optimizer.placement.potential import cost_at, curve, linear_cost
+from optimizer.placement.state import COST, LED, RACKS, State
 from optimizer.problem import (
     COLUMN,
     HARD,
@@ -28,10 +31,18 @@ from optimizer.problem import (
     STRENGTH,
     Problem,
 )
-from optimizer.search.parameters import LEAST_PROGRESS, WORSE
-from optimizer.search.potential import cost_at, curve, linear_cost
-from optimizer.search.state import COST, LED, RACKS, State
-from optimizer.search.variants import broken_goals
+
+
+def hard_loads(problem: Problem) -> npt.NDArray[np.bool_]:
+    """bool [G]: which goals are hard goals on loads."""
+    return np.asarray((problem.goal[:, KIND] <= LIMIT) & (problem.goal[:, HARD] == 1))
+
+
+def broken_goals(problem: Problem, state: State) -> npt.NDArray[np.int64]:
+    """int64 [G]: number of active brokers that miss each hard goal on loads; 0 for other goals."""
+    active = problem.broker[:, STATE] == BrokerState.ACTIVE
+    over = (state.score[active, :COST] < 1.0).sum(axis=0)
+    return np.where(hard_loads(problem), over, 0).astype(np.int64)
 
 
 class Standing(NamedTuple):

@@ -8,8 +8,8 @@ import numpy as np
 
 from goals.score import TOLERANCE
 from kernels.compiled import inner, kernel, part, whole
+from optimizer.placement.state import State, is_active
 from optimizer.problem import ANY_NUMBER, ANYWHERE, COUNTS_LEADERS, LEVELS, SET_OF, TOPIC_BOUND, TOPIC_GAP, TOPIC_ROW, Problem
-from optimizer.search.state import State, is_active
 
 
 @inner

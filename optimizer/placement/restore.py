@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.compiled import ahead, inner, kernel, whole
+from optimizer.parameters import SOON
+from optimizer.placement.commit import commit, empty_lists, shift
+from optimizer.placement.potential import assess
+from optimizer.placement.state import COST, LED, State
 from optimizer.problem import Problem
-from optimizer.search.commit import commit, empty_lists, shift
-from optimizer.search.parameters import SOON
-from optimizer.search.potential import assess
-from optimizer.search.state import COST, LED, State
 
 LISTS = ("hosted", "mark")
 
