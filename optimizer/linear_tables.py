@@ -25,7 +25,7 @@ class Linear(NamedTuple):
 def linear_tables(
     snapshot: Snapshot, goals: list[Goal], columns: list[str], shares: Shares, eligible: np.ndarray, notes: list[str]
 ) -> Linear:
-    table = np.zeros((snapshot.broker_count, len(goals), 7))
+    table = np.zeros((snapshot.broker_count, len(goals), 8))
     table[:, :, VAR] = 1.0
     table[:, :, CEILING] = table[:, :, HIGH] = np.inf
     table[:, :, LOW] = -np.inf

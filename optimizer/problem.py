@@ -37,7 +37,7 @@ LEADING, FOLLOWING = 0, 1  # vector
 STATE, RACK_OF, SET_OF = 0, 1, 2  # broker
 KIND, COLUMN, HARD, GROUP, ABSOLUTE = 0, 1, 2, 3, 4  # goal
 WEIGHT, MIN_LOAD, STRENGTH, SPREAD, TOPIC_BOUND, TOPIC_GAP = 0, 1, 2, 3, 4, 5  # force
-MEAN, BOUND, VAR, CEILING, HIGH, LOW, SCALE = 0, 1, 2, 3, 4, 5, 6  # table
+MEAN, BOUND, VAR, CEILING, HIGH, LOW, SCALE, MISSED = 0, 1, 2, 3, 4, 5, 6, 7  # table
 TOPIC_ROW, COUNTS_LEADERS, LEVELS = 0, 1, 2  # topic_goal
 GROUPS, RACK_GOAL, SAME_RACK, SETS, COUNTED = 0, 1, 2, 3, 4  # setting
 ANY_NUMBER = 1 << 40  # in the place of the most replicas of a topic: there is no most
@@ -60,7 +60,7 @@ class Problem(NamedTuple):
     vector: np.ndarray  # float64 [P, 2, C]: what a leader and a follower cost
     goal: np.ndarray  # int64 [G, 5]: kind, column (row in topic tables for a topic goal), hard, group, absolute tail
     force: np.ndarray  # float64 [G, 6]: weight (0 if hard), min load, strength and spread in the potential, topic bound and gap
-    table: np.ndarray  # float64 [B, G, 7]: mean, bound, var, ceiling (inf: none); potential's high, low, scale (0: none)
+    table: np.ndarray  # float64 [B, G, 8]: mean, bound, var, ceiling (inf: none); potential's high, low, scale (0: none); 1 missed for good
     topic_goal: np.ndarray  # int64 [K, 3]: goal row, whether leaders are counted, whether a broker can have too many
     topic_total: np.ndarray  # float64 [K, T], replicas or leaders that eligible brokers share, or have to have at least
     topic_share: np.ndarray  # float64 [K, B + S + 1], each broker's part of it (1, or its capacity); of each set, of all

@@ -23,6 +23,7 @@ from optimizer.problem import (
     KIND,
     LIMIT,
     LOW,
+    MISSED,
     RACK_GOAL,
     RACK_OF,
     RF,
@@ -39,10 +40,10 @@ def hard_loads(problem: Problem) -> npt.NDArray[np.bool_]:
 
 
 def broken_goals(problem: Problem, state: State) -> npt.NDArray[np.int64]:
-    """int64 [G]: number of active brokers that miss each hard goal on loads; 0 for other goals."""
+    """int64 [G]: number of active brokers that miss each hard goal on loads, though not for good; 0 for other goals."""
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
-    over = (state.score[active, :COST] < 1.0).sum(axis=0)
-    return np.where(hard_loads(problem), over, 0).astype(np.int64)
+    missed = (state.score[:, :COST] < 1.0) & (problem.table[:, :, MISSED] == 0.0)
+    return np.where(hard_loads(problem), missed[active].sum(axis=0), 0).astype(np.int64)
 
 
 class Standing(NamedTuple):
@@ -52,8 +53,8 @@ class Standing(NamedTuple):
     middle of a range; `hard` float64 [n] is the part of hard goals on loads in it.
 
     `urgent` counts replicas and leaderships on dead and draining brokers, replicas on brokers of other sets, and missing leaders.
-    `undone` adds replicas in over-full racks. `broken` counts active brokers that miss each hard goal on loads. `low` counts active brokers
-    outside a target range. `violations` counts scores below 1, each of an active broker in a goal.
+    `undone` adds replicas in over-full racks. `broken` is the sum of `broken_goals`. `low` counts active brokers outside a target range.
+    `violations` counts scores below 1, each of an active broker in a goal.
     """
 
     urgent: int

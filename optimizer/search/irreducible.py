@@ -26,6 +26,7 @@ from optimizer.problem import (
     LIMIT,
     LOW,
     MEAN,
+    MISSED,
     MOVABLE,
     SET_OF,
     SPREAD,
@@ -65,7 +66,8 @@ def within_reach(problem: Problem, state: State) -> Problem:
     """`problem` itself, or one whose potential rises from what brokers can reach, judged by the placement of `state`.
 
     A broker that holds more than its range for good may hold that load, and what comes with the lower ends of its other ranges; beyond a
-    limit, that load alone. The other brokers share less than their ranges ask for, so the lower ends of these ranges fall.
+    limit, that load alone. If none of it may move, the goal counts as missed for good. The other brokers share less than their ranges ask
+    for, so the lower ends of these ranges fall.
 
     Notes
     -----
@@ -95,10 +97,9 @@ def within_reach(problem: Problem, state: State) -> Problem:
         return problem
     table, force = problem.table.copy(), problem.force
     lacking = 0.0
-    for i, g in enumerate(goals.tolist()):
-        at = forced[:, i]
-        if not at.any():
-            continue
+    for i in np.flatnonzero(forced.any(axis=0)).tolist():
+        g, at = goals[i], forced[:, i]
+        table[at & (loose[:, i] == 0), g, MISSED] = 1.0
         if limit[i]:
             table[at, g, HIGH] = least[at, i]
             continue

@@ -12,7 +12,7 @@ from optimizer.options import PlanOptions
 from optimizer.placement.commit import build_state
 from optimizer.planner import plan
 from optimizer.problem import HIGH, LOW, SPREAD
-from optimizer.search import irreducible
+from optimizer.search import irreducible, search
 from optimizer.search.irreducible import Aim, within_reach
 from tests.unit.optimizer.actions import Trial, partition, usage
 
@@ -69,6 +69,21 @@ def test_large_partitions_that_may_not_move_are_all_allowed_for() -> None:
     rows += [partition([2 + n % 9], network_in=1.0) for n in range(90)]
     made = Trial(list(range(1, 11)), rows, usage(bound=0.1), exclude_topics=["__*"])
     assert within_reach(made.compiled.problem, made.state).table[0, 0, HIGH] >= 100.0
+
+
+@pytest.mark.parametrize(("topic", "broken"), [("__x", 0), ("t", 1)])
+def test_a_hard_limit_that_what_may_not_move_breaks_keeps_no_search_going(monkeypatch: pytest.MonkeyPatch, topic: str, broken: int) -> None:
+    """A limit of 80 and a partition of 90: if it may move, it counts as a limit that is left broken, and the search tries further."""
+    parts = [partition([1], topic=topic, disk=90.0)] + [partition([2 + n % 3], disk=5.0) for n in range(24)]
+    brokers = [{"id": b, "capacity": {"disk": 100.0}} for b in range(1, 5)]
+    limit = {"kind": "capacity", "resource": "disk", "limit": 0.8, "hard": True}
+    made = Trial(brokers, parts, limit, usage("disk", bound=0.1), exclude_topics=["__*"])
+    ends: list[int] = []
+    descend = search.descend
+    monkeypatch.setattr(search, "descend", lambda *given: ends.append((chain := descend(*given)).reached.broken) or chain)
+    found = plan(made.snapshot, parse_goals(json.dumps(made.goals), "test"), PlanOptions())
+    assert found.hard_violations_left == 1
+    assert set(ends) == {broken}
 
 
 def test_of_two_large_partitions_that_may_move_one_has_to_go() -> None:
