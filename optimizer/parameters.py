@@ -14,6 +14,7 @@ FEW_MOVES = 0.05  # of all replicas: if a budget needs no more moves to choose f
 MOST_ROUNDS = 200  # rounds of one search, at most
 MOST_RESTARTED = 20_000  # replicas: with more, there is one seed
 VAIN_RESTARTS, VAIN_REPLICAS = 6, 4_000  # with hard goals missed: restarts without success in a row, at most, and these times replicas
+MOST_CHEAPER, CHEAPER_CHANGES = 6, 500  # with nothing left to do: restarts in a row without a cheaper plan, and these times changes
 MOST_ESCAPED = 200_000  # replicas: with more, escapes are not worth their time
 SEED_STEP = 1_000_003  # difference between the seeds of two restarts
 SEEDS = 2**40  # seeds are smaller, so that their products fit into int64

@@ -14,9 +14,11 @@ import numpy as np
 from cluster_model.snapshot import BrokerState
 from optimizer.options import PlanOptions, Watch
 from optimizer.parameters import (
+    CHEAPER_CHANGES,
     ENDLESS,
     FEW_MOVES,
     MANY_CHANGES,
+    MOST_CHEAPER,
     MOST_ESCAPED,
     MOST_RESTARTED,
     MOST_ROUNDS,
@@ -62,11 +64,21 @@ class Chain:
     budget: Budget
     reached: Standing
     potential: float
+    cost: float  # of all moves since the start of the plan
 
     @property
-    def worth(self) -> tuple[int, int, int, int, int, float]:
-        """What chains are compared by; smaller is better."""
-        return self.reached.urgent, self.reached.undone, self.reached.broken, self.reached.low, self.reached.violations, self.potential
+    def worth(self) -> tuple[int, int, int, int, int, float, float]:
+        """What chains are compared by; smaller is better. The cost of moves goes before the potential if nothing remains to be done."""
+        first, second = (self.cost, self.potential) if self.is_perfect else (self.potential, self.cost)
+        reached = self.reached
+        return reached.urgent, reached.undone, reached.broken, reached.low, reached.violations, first, second
+
+    def further_seeds(self, replicas: int) -> int:
+        """How many other seeds in a row have to find nothing better before this is the best chain, in a cluster of so many `replicas`."""
+        changes = sum(int(one.log.used[1]) for one in self.rounds)
+        if self.is_perfect:
+            return min(MOST_CHEAPER, CHEAPER_CHANGES // changes) if changes and self.cost else 0
+        return max(min(VAIN_RESTARTS, VAIN_REPLICAS // replicas), 1) if self.reached.broken else 1
 
     @property
     def is_perfect(self) -> bool:
@@ -96,8 +108,8 @@ def search(
 ) -> Found:
     """The rounds of `descend`, restarted with other seeds from the best end so far until one is no better and none finds an action.
 
-    No restart follows one that leaves nothing to be done. Large problems get one seed, small ones more if hard goals stay missed. If
-    repairs or hard goals stay open, one attempt puts these in order before all else.
+    Large problems get one seed. Small ones get more if hard goals stay missed, or if nothing is left to do and another seed may do it with
+    fewer moves. If repairs or hard goals stay open, one attempt puts these in order before all else.
     `states`, if given, stand at the placement of `compiled` with its loads; tasks of `Threads.beside` may read them while they do.
     """
     threads = threads or Threads()
@@ -108,7 +120,6 @@ def search(
     replicas, lead, budget = compiled.replicas, compiled.lead, budget_for(compiled, options)
     seeds = 1 if options.budgeted or compiled.replicas.size > MOST_RESTARTED else options.restarts or SEEDS
     ordered = not options.budgeted and compiled.replicas.size <= MOST_ESCAPED
-    vain = max(min(VAIN_RESTARTS, VAIN_REPLICAS // compiled.replicas.size), 1)
     rounds: list[Round] = []
     end: State | None = states.current
     watcher, aim = Watcher(watch), Aim(problem)
@@ -125,7 +136,7 @@ def search(
         best, found, in_vain = attempted(0), 0, 0
         chain = best
         for attempt in range(1, seeds):
-            if in_vain == (vain if best.reached.broken else 1) or chain.is_perfect or watcher.stopped:
+            if in_vain >= best.further_seeds(replicas.size) or watcher.stopped:
                 break
             chain = attempted(attempt)
             if chain.worth < best.worth:
@@ -158,7 +169,8 @@ def descend(
 ) -> Chain:  # fmt: skip
     """Rounds with one seed from the given lists, as long as each is worth its moves.
 
-    If no search continues from their end, because nothing is left to do or to spend, the lists of the chain are not brought up to date.
+    If no search continues from their end, because it is spent, or in a large cluster nothing is left to do, the lists of the chain are not
+    brought up to date.
     """
     budget = copied(budget)
     rounds: list[Round] = []
@@ -181,15 +193,25 @@ def descend(
         reached, budget = after, spent
         if is_spent(problem, budget):
             break
-        if reached.undone or reached.low:
+        more = reached.undone or reached.low
+        if more or replicas.size <= MOST_RESTARTED:
             rows = log.partition[: log.used[1]]
             replicas, lead = replicas.copy(), lead.copy()
             replicas[rows], lead[rows] = changes.after, changes.lead_after  # of several changes of a partition the last stays
             threads.settle()
+        if more:
             end = states.at(compiled.problem, replicas, lead, np.unique(rows))
             problem, reached = _start(aim, states)
     potential = float(end.score[problem.broker[:, STATE] == BrokerState.ACTIVE, COST].sum())
-    return Chain(rounds, replicas, lead, end, budget, reached, potential)
+    return Chain(rounds, replicas, lead, end, budget, reached, potential, cost_of_moves(compiled, replicas))
+
+
+def cost_of_moves(compiled: Compiled, replicas: Rows) -> float:
+    """Cost of all moves from the start of the plan to `replicas`; 0 in clusters too large for several seeds."""
+    if replicas.size > MOST_RESTARTED:
+        return 0.0
+    moved = (replicas >= 0) & ~(replicas[:, :, None] == compiled.home[:, None, :]).any(axis=2)
+    return float((moved.sum(axis=1) * compiled.problem.cost).sum())
 
 
 # wide: a target has lists and leaders, a plan has a budget and a log, and each of them has another owner

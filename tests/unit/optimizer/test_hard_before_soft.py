@@ -55,7 +55,8 @@ def test_what_is_free_is_done_within_any_budget(scenario: Scenario, share: float
     made = plan(snapshot, goals, PlanOptions(max_moves=most))
     assert made.summary.replica_moves <= most
     more = plan(carried_out(snapshot, made), goals, PlanOptions(max_moves=0))
-    assert more.summary.leadership_changes <= 3
+    left, least = (sum(goal.after.violations for goal in each.goals if goal.after) for each in (made, more))
+    assert left - least <= 3
 
 
 @pytest.mark.parametrize(

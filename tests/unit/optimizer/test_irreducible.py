@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,7 +81,13 @@ def test_a_hard_limit_that_what_may_not_move_breaks_keeps_no_search_going(monkey
     made = Trial(brokers, parts, limit, usage("disk", bound=0.1), exclude_topics=["__*"])
     ends: list[int] = []
     descend = search.descend
-    monkeypatch.setattr(search, "descend", lambda *given: ends.append((chain := descend(*given)).reached.broken) or chain)
+
+    def told(*given: Any) -> search.Chain:
+        chain = descend(*given)
+        ends.append(chain.reached.broken)
+        return chain
+
+    monkeypatch.setattr(search, "descend", told)
     found = plan(made.snapshot, parse_goals(json.dumps(made.goals), "test"), PlanOptions())
     assert found.hard_violations_left == 1
     assert set(ends) == {broken}
