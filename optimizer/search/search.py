@@ -74,7 +74,7 @@ class Chain:
         return reached.urgent, reached.undone, reached.broken, reached.low, reached.violations, first, second
 
     def further_seeds(self, replicas: int) -> int:
-        """How many other seeds in a row have to find nothing better before this is the best chain, in a cluster of so many `replicas`."""
+        """How many other seeds are tried in a cluster of so many `replicas`: in all if this is perfect, else in a row without success."""
         changes = sum(int(one.log.used[1]) for one in self.rounds)
         if self.is_perfect:
             return min(MOST_CHEAPER, CHEAPER_CHANGES // changes) if changes and self.cost else 0
@@ -136,7 +136,8 @@ def search(
         best, found, in_vain = attempted(0), 0, 0
         chain = best
         for attempt in range(1, seeds):
-            if in_vain >= best.further_seeds(replicas.size) or watcher.stopped:
+            tried = attempt - 1 if best.is_perfect else in_vain
+            if tried >= best.further_seeds(replicas.size) or watcher.stopped:
                 break
             chain = attempted(attempt)
             if chain.worth < best.worth:
