@@ -24,8 +24,8 @@ from cluster_model.snapshot import Snapshot
 from goals.document import parse_goals
 from optimizer.compile import compile_problem
 from optimizer.course import Placement
+from optimizer.found import Round
 from optimizer.options import PlanOptions
-from optimizer.placement.record import Round
 from optimizer.prefixes import Undone, spent_along, undone_of
 from optimizer.problem import Compiled
 from optimizer.search.search import search

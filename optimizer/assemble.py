@@ -18,6 +18,7 @@ from optimizer.broker_sets import set_notes
 from optimizer.capacity import capacity_notes
 from optimizer.caution import held_back
 from optimizer.changes import ChangeTable, Proposals
+from optimizer.found import Found, Round
 from optimizer.frontier import Frontier
 from optimizer.full_directories import full_directories
 from optimizer.identity import identified
@@ -25,7 +26,7 @@ from optimizer.loops import without_loops
 from optimizer.offline import offline_notes, repaired_though_excluded
 from optimizer.options import PlanOptions
 from optimizer.outcome import Picture, bands_of, goal_outcomes
-from optimizer.placement.record import Found, Round, joined_before
+from optimizer.placement.record import joined_before
 from optimizer.plan import LowerBounds, Plan, Summary
 from optimizer.problem import Compiled
 from optimizer.unknown import unknown_notes, unsized

@@ -13,10 +13,11 @@ import numpy as np
 
 from cluster_model.snapshot import BoolArray, BrokerState
 from optimizer.caution import Caution
+from optimizer.found import Found, Round
 from optimizer.options import PlanOptions, Watch
 from optimizer.placement.commit import build_state
 from optimizer.placement.log import Budget, budget_for, empty_log
-from optimizer.placement.record import Found, Round, published_changes, record
+from optimizer.placement.record import published_changes, record
 from optimizer.placement.restore import align_slots
 from optimizer.placement.standing import standing_of
 from optimizer.placement.state import Rows

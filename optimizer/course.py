@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optimizer.found import Round
 from optimizer.options import PlanOptions
 from optimizer.placement.commit import appraise, build_state
 from optimizer.placement.log import Log, budget_for, empty_log, written
-from optimizer.placement.record import Lists, Round, published_changes, record
+from optimizer.placement.record import Lists, published_changes, record
 from optimizer.placement.restore import align_slots
 from optimizer.placement.standing import same_rack_only
 from optimizer.placement.state import Rows, State

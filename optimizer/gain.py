@@ -19,8 +19,8 @@ from cluster_model.snapshot import BoolArray, BrokerState, FloatArray
 from goals.model import UsageDistribution
 from kernels.compiled import inner, kernel
 from optimizer.course import Net, Placement
+from optimizer.found import Round
 from optimizer.options import NOISE, NOISE_OF_BOUND, PlanOptions
-from optimizer.placement.record import Round
 from optimizer.placement.state import RACKS, Rows, State
 from optimizer.plan import Skipped
 from optimizer.problem import BOUND, CEILING, COLUMN, DISTRIBUTION, KIND, LIMIT, MEAN, RF, STATE, TOPIC, WEIGHT, Compiled, Problem

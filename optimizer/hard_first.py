@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from optimizer.course import Placement, net_round
+from optimizer.found import Round
 from optimizer.options import PlanOptions, Watch
-from optimizer.placement.record import Round
 from optimizer.prefixes import undone_of
 from optimizer.problem import COLUMN, HARD, HARD_RACK, KIND, NO_RACK_GOAL, RACK_GOAL, TOPIC, TOPIC_ROW, Compiled
 from optimizer.search.variants import by_moves

@@ -12,9 +12,9 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState
 from optimizer.course import Placement
+from optimizer.found import Round
 from optimizer.options import PlanOptions, Watch
 from optimizer.parameters import MOST_RESTARTED
-from optimizer.placement.record import Round
 from optimizer.placement.state import COST, LED, State
 from optimizer.problem import RF, STATE, Compiled
 from optimizer.search.search import led_goals, search

@@ -8,7 +8,7 @@ import numpy as np
 
 from cluster_model.snapshot import FloatArray, Snapshot
 from goals.model import Goal, Limit, UsageDistribution
-from optimizer.problem import BOUND, CEILING, CENTERING, HARD_WEIGHT, HIGH, HINGE, LEAST_MEASURE, LOW, MEAN, SCALE, VAR
+from optimizer.problem import BOUND, CEILING, CENTERING, HARD_WEIGHT, HIGH, HINGE, LEAST_MEASURE, LOW, MEAN, MISSED, SCALE, VAR
 from optimizer.shares import Shares, broker_means
 
 
@@ -25,7 +25,7 @@ class Linear(NamedTuple):
 def linear_tables(
     snapshot: Snapshot, goals: list[Goal], columns: list[str], shares: Shares, eligible: np.ndarray, notes: list[str]
 ) -> Linear:
-    table = np.zeros((snapshot.broker_count, len(goals), 8))
+    table = np.zeros((snapshot.broker_count, len(goals), MISSED + 1))
     table[:, :, VAR] = 1.0
     table[:, :, CEILING] = table[:, :, HIGH] = np.inf
     table[:, :, LOW] = -np.inf

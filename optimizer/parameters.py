@@ -2,7 +2,7 @@
 
 Modules import from here; nothing here depends on a module. The head of a group, or else the comment of a constant, says how the values
 were chosen and what to run before one is changed. Shares are 0 to 1, counts are positive. The constants of the potential are in
-`optimizer.problem`, those of an annealing (`FIND`, `RETURN`, `PACK`, `LEAD`) in `repack`.
+`optimizer.problem`, those of an annealing (`FIND`, `RETURN`, `PACK`, `LEAD`) in `optimizer.search.repack`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FEW_MOVES = 0.05  # of all replicas: if a budget needs no more moves to choose f
 MOST_ROUNDS = 200  # rounds of one search, at most
 MOST_RESTARTED = 20_000  # replicas: with more, there is one seed
 VAIN_RESTARTS, VAIN_REPLICAS = 6, 4_000  # with hard goals missed: restarts without success in a row, at most, and these times replicas
-MOST_CHEAPER, CHEAPER_CHANGES = 8, 500  # with nothing left to do: restarts that may find a cheaper plan, at most, and these times changes
+MOST_CHEAPER, CHEAPER_CHANGES = 8, 500  # with nothing left to do: seeds that may find a cheaper plan, at most, and times changes of one
 MOST_ESCAPED = 200_000  # replicas: with more, escapes are not worth their time
 SEED_STEP = 1_000_003  # difference between the seeds of two restarts
 SEEDS = 2**40  # seeds are smaller, so that their products fit into int64

@@ -16,9 +16,10 @@ from optimizer.assemble import assemble
 from optimizer.bounds import lower_bounds
 from optimizer.careful import careful_search
 from optimizer.detectors import policy_of
+from optimizer.found import Found
 from optimizer.options import PlanOptions, Watch
 from optimizer.outcome import picture
-from optimizer.placement.record import BrokenRuleError, Found
+from optimizer.placement.record import BrokenRuleError
 from optimizer.plan import LowerBounds, Plan
 from optimizer.policies.batches import within_batches
 from optimizer.policies.demoted import demoted

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from cluster_model.snapshot import BrokerState, FloatArray
 from optimizer.broker_sets import outside_sets
 from optimizer.course import Placement
+from optimizer.found import Round
 from optimizer.placement.log import Log
-from optimizer.placement.record import Lists, Record, Round
+from optimizer.placement.record import Lists, Record
 from optimizer.placement.standing import urgent
 from optimizer.placement.state import COST, RACKS, Rows, State
 from optimizer.problem import (

@@ -1,6 +1,6 @@
 """A planning problem as arrays: what the compiled search reads and never writes.
 
-`optimizer.compile` makes one of a snapshot and goals; the kernels in `optimizer.search` work on it.
+`optimizer.compile` makes one of a snapshot and goals; the kernels in `optimizer.placement` and `optimizer.search` work on it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Problem(NamedTuple):
     vector: np.ndarray  # float64 [P, 2, C]: what a leader and a follower cost
     goal: np.ndarray  # int64 [G, 5]: kind, column (row in topic tables for a topic goal), hard, group, absolute tail
     force: np.ndarray  # float64 [G, 6]: weight (0 if hard), min load, strength and spread in the potential, topic bound and gap
-    table: np.ndarray  # float64 [B, G, 8]: mean, bound, var, ceiling (inf: none); potential's high, low, scale (0: none); 1 missed for good
+    table: np.ndarray  # float64 [B, G, 8]: mean, bound, var, ceiling (inf: none); potential's high, low, scale (0: none); missed for good
     topic_goal: np.ndarray  # int64 [K, 3]: goal row, whether leaders are counted, whether a broker can have too many
     topic_total: np.ndarray  # float64 [K, T], replicas or leaders that eligible brokers share, or have to have at least
     topic_share: np.ndarray  # float64 [K, B + S + 1], each broker's part of it (1, or its capacity); of each set, of all

@@ -23,12 +23,12 @@ import numpy as np
 from cluster_model.snapshot import FloatArray
 from optimizer.bounds import lower_bounds
 from optimizer.course import Placement, step_round
+from optimizer.found import Found, Round
 from optimizer.gain import LeftOut, distances
 from optimizer.hard_first import hard_round
 from optimizer.options import PlanOptions, Watch
 from optimizer.parameters import ENDLESS, MOST_ESCAPED, UNIT_SHARE
 from optimizer.placement.log import budget_for
-from optimizer.placement.record import Found, Round
 from optimizer.placement.state import State
 from optimizer.placement.states import States
 from optimizer.prefixes import first_part, spent_along, undone_along

@@ -13,9 +13,9 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, Snapshot
 from goals.model import Goal, Limit, RackAware, TopicGoal, UsageDistribution
+from optimizer.found import Found
 from optimizer.gain import leaves_trivial
 from optimizer.options import PlanOptions
-from optimizer.placement.record import Found
 from optimizer.placement.state import State
 from optimizer.problem import COLUMN, DISTRIBUTION, FOLLOWING, KIND, LEADING, LIMIT, STATE, Compiled, Problem
 from optimizer.why_bands import band_proof

@@ -12,10 +12,10 @@ import numpy as np
 
 from cluster_model.snapshot import BrokerState, FloatArray
 from optimizer.course import Net, Placement, net_round
+from optimizer.found import Found, Round
 from optimizer.gain import LeftOut, distances, noise_of, noticed, parts_of
 from optimizer.leaders_first import leaders_first, leaders_may_level
 from optimizer.options import PlanOptions, Watch
-from optimizer.placement.record import Found, Round
 from optimizer.placement.standing import standing_of
 from optimizer.placement.state import COST, State
 from optimizer.placement.states import States

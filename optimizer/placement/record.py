@@ -6,7 +6,7 @@ Called once for each round. It is also the planner's own check that each publish
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from optimizer.placement.evaluate import acceptable, adopt, evaluate, prefetch_c
 from optimizer.placement.log import Log, load_action
 from optimizer.placement.state import Rows, State, is_active
 from optimizer.problem import Compiled, Problem
-
-if TYPE_CHECKING:
-    from optimizer.gain import LeftOut
 
 
 class BrokenRuleError(RuntimeError):
@@ -232,24 +229,3 @@ def published_changes(compiled: Compiled, replicas: Rows, lead: Rows, log: Log) 
         lead_after,
     )  # fmt: skip
     return Lists(before, lead_before, after, lead_after)
-
-
-@dataclass(frozen=True)
-class Round:
-    """The actions of one round of search, on the replica lists at its start (broker rows, slots in published order)."""
-
-    replicas: Rows
-    lead: Rows
-    log: Log
-    record: Record
-    changes: Lists
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search found, and the state that it leads to (the slots of its lists in no particular order)."""
-
-    rounds: list[Round]
-    end: State
-    stopped: bool = False  # ended early, because the caller's watch said stop
-    left_out: LeftOut | None = None  # parts that gain too little (`optimizer.worth`)

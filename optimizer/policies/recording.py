@@ -1,6 +1,6 @@
 """A plan out of the steps of a policy: every score taken at its turn by the search's own evaluator.
 
-Called by `follow`. The one module here that knows `optimizer.search`.
+Called by `follow`. The one module here that judges actions.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from goals.model import GoalSet
 from kernels.compiled import kernel, whole
 from optimizer.assemble import assemble
 from optimizer.bounds import lower_bounds
+from optimizer.found import Found, Round
 from optimizer.identity import identified
 from optimizer.options import PlanOptions
 from optimizer.outcome import picture
 from optimizer.placement.commit import build_state
 from optimizer.placement.evaluate import Verdict, adopt, evaluate, judge, propose_all
 from optimizer.placement.log import Log, load_action
-from optimizer.placement.record import Found, Record, Round, published_changes
+from optimizer.placement.record import Record, published_changes
 from optimizer.placement.state import MAX_CHANGES, State
 from optimizer.plan import Action, LowerBounds, Plan
 from optimizer.policies.board import Board, Step

@@ -1,1 +1,1 @@
-"""The search: compiled kernels on a `Problem` and one mutable `State`; `optimizer.planner` wires them."""
+"""The search: compiled kernels on a `Problem` and one mutable `State` (`optimizer.placement`); `optimizer.planner` wires them."""

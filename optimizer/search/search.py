@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cluster_model.snapshot import BrokerState
+from optimizer.found import Found, Round
 from optimizer.options import PlanOptions, Watch
 from optimizer.parameters import (
     CHEAPER_CHANGES,
@@ -31,7 +32,7 @@ from optimizer.parameters import (
 )
 from optimizer.placement.commit import appraise
 from optimizer.placement.log import Budget, Log, budget_for, copied, has_partitions, is_spent, plenty, written
-from optimizer.placement.record import Found, Round, published_changes, record
+from optimizer.placement.record import published_changes, record
 from optimizer.placement.restore import align_slots, follow
 from optimizer.placement.standing import Standing, broken_goals, count_low, is_progress, same_rack_only, standing_of, undone
 from optimizer.placement.state import COST, Rows, State
@@ -64,7 +65,7 @@ class Chain:
     budget: Budget
     reached: Standing
     potential: float
-    cost: float  # of all moves since the start of the plan
+    cost: float  # `cost_since_start`
 
     @property
     def worth(self) -> tuple[int, int, int, int, int, float, float]:
@@ -74,7 +75,10 @@ class Chain:
         return reached.urgent, reached.undone, reached.broken, reached.low, reached.violations, first, second
 
     def further_seeds(self, replicas: int) -> int:
-        """How many other seeds are tried in a cluster of so many `replicas`: in all if this is perfect, else in a row without success."""
+        """How many other seeds are tried in a cluster of so many `replicas`: in all if this is perfect, else in a row without success.
+
+        Rounds before this chain do not count: with few changes to make, a seed takes little time.
+        """
         changes = sum(int(one.log.used[1]) for one in self.rounds)
         if self.is_perfect:
             return min(MOST_CHEAPER, CHEAPER_CHANGES // changes) if changes and self.cost else 0
@@ -106,7 +110,7 @@ class Watcher:
 def search(
     compiled: Compiled, options: PlanOptions, watch: Watch | None = None, states: States | None = None, threads: Threads | None = None
 ) -> Found:
-    """The rounds of `descend`, restarted with other seeds from the best end so far until one is no better and none finds an action.
+    """The rounds of `descend`, restarted with other seeds from the best end so far until none finds an action.
 
     Large problems get one seed. Small ones get more if hard goals stay missed, or if nothing is left to do and another seed may do it with
     fewer moves. If repairs or hard goals stay open, one attempt puts these in order before all else.
@@ -160,7 +164,7 @@ def search(
     if end is None:
         threads.settle()
         end = states.at(problem, replicas, lead)
-    return Found(rounds, end, watcher.stopped)
+    return Found(rounds, end, watcher.stopped and not best.is_perfect)
 
 
 # wide: a target has lists and leaders, a plan has a budget and a log, and each of them has another owner
@@ -170,8 +174,8 @@ def descend(
 ) -> Chain:  # fmt: skip
     """Rounds with one seed from the given lists, as long as each is worth its moves.
 
-    If no search continues from their end, because it is spent, or in a large cluster nothing is left to do, the lists of the chain are not
-    brought up to date.
+    The lists of the chain are not brought up to date where no search continues from its end: if the budget is spent, or if nothing is left
+    to do in a large cluster.
     """
     budget = copied(budget)
     rounds: list[Round] = []
@@ -204,15 +208,15 @@ def descend(
             end = states.at(compiled.problem, replicas, lead, np.unique(rows))
             problem, reached = _start(aim, states)
     potential = float(end.score[problem.broker[:, STATE] == BrokerState.ACTIVE, COST].sum())
-    return Chain(rounds, replicas, lead, end, budget, reached, potential, cost_of_moves(compiled, replicas))
+    return Chain(rounds, replicas, lead, end, budget, reached, potential, cost_since_start(compiled, replicas))
 
 
-def cost_of_moves(compiled: Compiled, replicas: Rows) -> float:
-    """Cost of all moves from the start of the plan to `replicas`; 0 in clusters too large for several seeds."""
+def cost_since_start(compiled: Compiled, replicas: Rows) -> float:
+    """Cost of all moves from the start of the plan to `replicas`, in typical moves; 0 in clusters too large for several seeds."""
     if replicas.size > MOST_RESTARTED:
         return 0.0
     moved = (replicas >= 0) & ~(replicas[:, :, None] == compiled.home[:, None, :]).any(axis=2)
-    return float((moved.sum(axis=1) * compiled.problem.cost).sum())
+    return round(float((moved.sum(axis=1) * compiled.problem.cost).sum() / compiled.problem.typical[0]), 6)  # so that equal costs are equal
 
 
 # wide: a target has lists and leaders, a plan has a budget and a log, and each of them has another owner

@@ -179,7 +179,7 @@ def backtest_command(
         int,
         typer.Option(
             "--restarts", metavar="N", min=1, max=100,
-            help="Search each replayed plan with at most so many seeds; the service uses up to 6 in small clusters.",
+            help="Search each replayed plan with at most so many seeds; the service uses up to 9 in small clusters.",
         ),
     ] = 1,
     out: Annotated[

@@ -46,7 +46,8 @@ def test_no_move_crowds_a_rack_for_another_soft_goal(seed: int) -> None:
 @pytest.mark.parametrize("scenario", ["b", "d"])
 @pytest.mark.parametrize("share", [0.05, 0.3])
 def test_what_is_free_is_done_within_any_budget(scenario: Scenario, share: float) -> None:
-    """A budget of 4 moves left 73 misses of soft goals, one of 0 moves 39: it went to hard goals, without the free transfers."""
+    """A budget of 4 moves left 73 misses of soft goals, one of 0 moves 39: it went to hard goals, without the free transfers. Some
+    budgets leave a few transfers, which end next to no miss."""
     snapshot = cluster(24, 1200, scenario, 4701, "capacities")
     document = json.loads(goals_text("capacities", 0.1))
     document["goals"].append({"kind": "usage_distribution", "resource": "network_out", "bound": 0.05, "hard": True, "name": "hard"})

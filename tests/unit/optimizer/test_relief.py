@@ -1,4 +1,4 @@
-"""Repairs at the end of a search: only changes that can repair are judged, and no repair is missed."""
+"""Repairs of racks at the end of a search: only changes that can repair are judged, and none of these is missed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,21 @@ import random
 
 import pytest
 
+from kernels.compiled import kernel
+from optimizer.options import PlanOptions
 from optimizer.placement.evaluate import REPAIRS_RACKS, judge, propose
-from optimizer.search.relief import eases_rack, is_broken, is_urgent
+from optimizer.placement.log import Budget, Log, budget_for, empty_log
+from optimizer.placement.state import State
+from optimizer.problem import Problem
+from optimizer.search.relief import eases_rack, is_broken, is_urgent, relieve
 from tests.unit.optimizer.actions import Trial, partition
+
+
+@kernel
+def relieved(problem: Problem, state: State, budget: Budget, log: Log) -> int:
+    """`relieve`, which only kernels call."""
+    return relieve(problem, state, budget, log, False)
+
 
 RACKS = {"kind": "rack_aware", "hard": True}
 
@@ -38,6 +50,20 @@ def test_a_replica_repairs_a_rack_only_where_it_leaves_a_full_one_for_one_with_r
         assert is_broken(problem, state, p) or not eases
         eased += eases
     assert eased
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_repair_of_a_rack_that_one_action_can_make_is_left(seed: int) -> None:
+    trial = drawn(seed)
+    problem, state = trial.compiled.problem, trial.state
+    budget = budget_for(trial.compiled, PlanOptions())
+    while relieved(problem, state, budget, empty_log(state.replicas.shape[1], 100)):
+        pass
+    for p in range(len(state.lead)):
+        for s in range(len(trial.slots(p))):
+            for target in set(range(len(trial.ids))) - set(state.replicas[p].tolist()):
+                propose(state, 0, p, s, target, int(state.lead[p]))
+                assert not judge(problem, state, 1).repairs >> REPAIRS_RACKS & 1, (p, s, target)
 
 
 def test_missing_leaders_and_dead_brokers_are_urgent() -> None:

@@ -14,7 +14,7 @@ import pytest
 import optimizer
 
 SEARCH, PLACEMENT = "search", "placement"
-LINES = {SEARCH: (23, 4_728), PLACEMENT: (11, 2_424)}  # modules and lines, at most
+LINES = {SEARCH: (23, 4_732), PLACEMENT: (11, 2_400)}  # modules and lines, at most
 LONGEST, WIDEST = 60, 8  # lines and parameters of a function
 
 
