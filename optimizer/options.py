@@ -42,7 +42,7 @@ class PlanOptions:
     size (`optimizer.columns.MOVE_COST`). `min_gain` is the least that a part of a plan gains, in means, for copying as much as a typical
     broker stores, and `noise` the share of the mean by which measured loads differ when they are measured again; None: as the goals' policy
     says, else `MIN_GAIN`, and the smaller of `NOISE` and `NOISE_OF_BOUND`. `restarts` is the most seeds that a small problem is searched
-    with, 1 or more; None: as `docs/search.md` says. `threads` change how soon a plan is there, and no
+    with, 1 or more; None: as many as the cluster is worth (`docs/search.md`, stages). `threads` change how soon a plan is there, and no
     more; one by default, since a planner often runs beside a broker or a controller. `resting` are partitions, topic and number in
     ascending order, that were moved lately: nothing but repairs changes them. `demote_brokers` give up their leaderships, and nothing else
     is planned. `loads` stand in place of the snapshot's, before `scale_load`; None: the loads of the snapshot. `replication_factor` are

@@ -24,7 +24,7 @@ from spark.backtest.outcome import Outcome
 from spark.backtest.stretch import Stretch
 
 DAY = 86_400.0
-RESTARTS = 1  # seeds of a replayed plan. more take longer and copy a little less, which changes no comparison (docs/benchmarks.md)
+RESTARTS = 1  # seeds of a replayed plan; docs/benchmarks.md, *Speed of replays*, has what more change
 Told = Callable[[int, Plan], None]
 """Told of every plan that is carried out: window, plan."""
 

@@ -13,8 +13,7 @@ import pytest
 
 import optimizer
 
-SEARCH, PLACEMENT = "search", "placement"
-LINES = {SEARCH: (23, 4_732), PLACEMENT: (11, 2_400)}  # modules and lines, at most
+LINES = {"search": (23, 4_732), "placement": (11, 2_400)}  # modules and lines of each package, at most
 LONGEST, WIDEST = 60, 8  # lines and parameters of a function
 
 
