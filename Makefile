@@ -60,9 +60,7 @@ bench: $(VENV)/.test-ready ## measure the planner
 	$(BIN)/python -m benchmarks.planner $(ARGS)
 
 # Kernels count only where they run interpreted. What takes minutes so is left out: smaller tests reach the same lines.
-CAUTION := tests/unit/optimizer/test_caution.py
-SLOW := --ignore tests/unit/optimizer/test_scenarios.py --deselect $(CAUTION)::test_any_cluster \
-  --deselect $(CAUTION)::test_fresh_numbers_change_nothing
+SLOW := --ignore tests/unit/optimizer/test_scenarios.py
 coverage: $(VENV)/.test-ready ## lines of the pure rooms that tests reach, at least 95 % (some minutes: no compiler)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit/cluster_model tests/unit/goals tests/unit/optimizer \
 	  $(SLOW) --cov --cov-report=term-missing --durations=10 $(ARGS)

@@ -40,6 +40,7 @@ class Kernel:
 
     interpreted_up_to = SMALL
     heard: list[tuple[Kernel, tuple[Any, ...]]] | None = None  # calls of a rehearsal, with the types of what they were given
+    only_missing = False  # whether a rehearsal hears of kernels that are not compiled, and of no other
     interpreted = False  # whether all calls run interpreted
 
     def __init__(self, function: FunctionType) -> None:
@@ -51,7 +52,7 @@ class Kernel:
         known.append(self)
 
     def __call__(self, *given: Any) -> Any:
-        if Kernel.heard is not None:
+        if Kernel.heard is not None and not (Kernel.only_missing and self.is_compiled()):
             Kernel.heard.append((self, import_module("kernels.building").types_of(given)))
         sized = given if Kernel.heard is None else ()  # a rehearsal compiles nothing for the size of its arrays
         if Kernel.interpreted or (self._dispatcher is None and not self.is_compiled(sized)):
@@ -100,17 +101,20 @@ def is_compiled(function: Callable[..., object]) -> bool:
     return cast("Kernel", function).is_compiled()
 
 
-def rehearsed(work: Callable[[], object], *, interpreted: bool = True) -> list[tuple[Kernel, tuple[Any, ...]]]:
-    """Kernels that `work` calls, each with the types that it is called with, in the order of their first calls.
+def rehearsed(
+    work: Callable[[], object], *, interpreted: bool = True, only_missing: bool = False
+) -> list[tuple[Kernel, tuple[Any, ...]]]:
+    """Kernels that `work` calls, each with the types that it is called with, in the order of their first calls; with `only_missing`, of
+    those that are not compiled yet. To find the types takes longer than most calls.
 
     All run interpreted, since what is on disk may be for another processor; without `interpreted`, only those that are not compiled yet.
     """
-    Kernel.heard, Kernel.interpreted = [], interpreted
+    Kernel.heard, Kernel.only_missing, Kernel.interpreted = [], only_missing, interpreted
     try:
         work()
         return list(dict.fromkeys(Kernel.heard))
     finally:
-        Kernel.heard, Kernel.interpreted = None, False
+        Kernel.heard, Kernel.only_missing, Kernel.interpreted = None, False, False
 
 
 def compile_all() -> None:

@@ -1,7 +1,8 @@
 """Tests in two processes side by side. What the first half says follows when all are done.
 
-`make test` runs all: those with real Kafka and a real browser mostly wait; beside them run those that compute. Spark's follow in the half
-that ends first. `make quick` runs unit tests only (``python -m tests.halves quick``), half of them in each process.
+`make test` runs all: those with real Kafka and a real browser mostly wait; beside them run those that compute. What is left, the assembled
+commands and service, then Spark's, follows in the half that ends first. `make quick` runs unit tests only
+(``python -m tests.halves quick``), half of them in each process.
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ from collections.abc import Sequence
 from typing import IO
 
 WAITING = ("tests/kafka", "tests/browser")
-SPARK = ("tests/spark",)
-UNIT = "tests/unit"
-HALF_OF_UNIT = tuple(f"{UNIT}/{room}" for room in ("trimtab", "cluster_model", "metrics_reporter"))
+FOLLOWING = ("tests/assembled", "tests/spark")
+PLANNER = "tests/unit/optimizer"  # with its policies, more than half of the unit tests
 NOTHING_RUN = 5  # pytest's exit code where nothing was chosen
 LOOK = 0.2  # seconds between looks at what has ended
 
@@ -79,6 +79,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     quick = sys.argv[1:2] == ["quick"]
     given = sys.argv[2:] if quick else sys.argv[1:]
-    half = HALF_OF_UNIT if quick else WAITING
-    computing = [*given, *(f"--ignore={folder}" for folder in (*half, *([] if quick else SPARK))), *([UNIT] if quick else [])]
-    sys.exit(main([*given, *half], [computing] if quick else [computing, [*given, *SPARK]]))
+    if quick:
+        sys.exit(main([*given, "tests/unit", f"--ignore-glob={PLANNER}/test_*"], [[*given, PLANNER, f"--ignore={PLANNER}/policies"]]))
+    computing = [f"--ignore={folder}" for folder in (*WAITING, *FOLLOWING)]
+    sys.exit(main([*given, *WAITING], [[*given, *computing], *([*given, folder] for folder in FOLLOWING)]))

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import SecretStr
 
+from tests.assembled.service.beside import NODE, OTHER, Service, World, simulated_executor
 from tests.browser.chromium import Chromium, Tab, found
 from tests.service_face import FakeFace, large, small
-from tests.unit.trimtab.service.beside import NODE, OTHER, Service, World, simulated_executor
 from trimtab.http import HttpServer, HttpSettings, serve
 from trimtab.http.others import ClusterPart
 from trimtab.simulator.cluster import SimulatedCluster

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -155,6 +156,7 @@ def _root(
         raise typer.Exit(USAGE)
 
 
+@cache
 def build() -> TyperGroup:
     """The whole command: options of the story stand before or after the name of a command; all have help, short forms, completion."""
     app = typer.Typer(

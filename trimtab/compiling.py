@@ -50,8 +50,8 @@ def compile_for_plan(snapshot: Snapshot, goals: GoalSet, options: PlanOptions, s
 
     whatifs = ("add_brokers", "remove_brokers", "exclude_brokers", "demote_brokers", "exclude_topics", "scale_load")
     imagined: dict[str, Any] = dict.fromkeys(whatifs, ())
-    rehearsal = replace(options, loads=None, threads=1, **imagined)
-    missing = missing_of(rehearsed(lambda: [plan(each, goals, rehearsal) for each in tiny_clusters()], interpreted=False))
+    rehearsal = replace(options, loads=None, threads=1, restarts=1, **imagined)
+    missing = rehearsed(lambda: [plan(each, goals, rehearsal) for each in tiny_clusters()], interpreted=False, only_missing=True)
     if missing:
         log.info("compiling the planner for this machine, once: %d kernels", len(missing))
         compile_calls(missing, story)

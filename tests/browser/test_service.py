@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from tests.assembled.service.beside import Service, World, simulated_executor
 from tests.browser.chromium import Tab
-from tests.unit.trimtab.service.beside import Service, World, simulated_executor
 from trimtab.http import HttpSettings, serve
 
 TOKEN = "a-token-of-some-length"

@@ -30,13 +30,13 @@ from cluster_model.errors import ExternalError
 from metrics_reporter.kafka_topic import KafkaTopicReader
 from metrics_reporter.reporter import SYSTEM_CLOCK
 from metrics_reporter.topic import TopicError
+from tests.assembled.commands.command_line import CommandLine
 from tests.kafka.cluster import KafkaCluster
 from tests.kafka.executions import placed, plan_file
 from tests.kafka.guarded import mutual, scram
 from tests.kafka.services import Embedded, Reporters, configuration
 from tests.kafka.traffic import administering, create_topic
 from tests.kafka.watched import PATIENCE, ROOT
-from tests.unit.trimtab.command_line import CommandLine
 from trimtab import Balancer
 from trimtab.execution.documents import Settings
 from trimtab.execution.order import read_order

@@ -16,7 +16,7 @@ import trustme
 
 from cluster_model.errors import ConfigurationError, ExternalError
 from cluster_model.properties import read_properties
-from tests.unit.trimtab.command_line import REPOSITORY
+from tests.assembled.commands.command_line import REPOSITORY
 from tests.unit.trimtab.java_stores import OWN, TRUSTED, written
 from trimtab.capture.client import ClientSettings, client_settings
 from trimtab.capture.oauth import Credentials, Tokens
