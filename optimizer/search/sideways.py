@@ -48,9 +48,9 @@ class Walk(NamedTuple):
     purse: np.ndarray  # float64 [2]: what all steps saved so far, and the temperature; both in units of cost
     low: np.ndarray  # float64 [W], least loads of a stand-in
     high: np.ndarray  # float64 [W], its most loads
-    entry: np.ndarray  # int64 [n], candidates for a stand-in
+    row: np.ndarray  # int64 [n], partitions of candidates for a stand-in
     role: np.ndarray  # int64 [n], their roles
-    saved: np.ndarray  # float64 [n], what the step saves with each
+    fits: np.ndarray  # bool [n], whether their loads fit
     step: Step
 
 
@@ -74,7 +74,8 @@ def sideways(problem: Problem, state: State, home: np.ndarray, moved: np.ndarray
     loads = len(changes.linear)
     walk = Walk(
         np.zeros(home.shape[1] * len(moved), np.int64), np.zeros(1, np.int64), active_brokers(problem), np.zeros(1, np.int64), np.zeros(2),
-        np.zeros(loads), np.zeros(loads), np.zeros(STAND_INS, np.int64), np.zeros(STAND_INS, np.int64), np.zeros(STAND_INS), changes,
+        np.zeros(loads), np.zeros(loads), np.zeros(STAND_INS, np.int64), np.zeros(STAND_INS, np.int64), np.zeros(STAND_INS, np.bool_),
+        changes,
     )  # fmt: skip
     walk.random[0] = scramble(seed + 104_729) >> 8
     free, total = list_away(problem, state, walk, moved)
@@ -221,34 +222,31 @@ def choose(problem: Problem, state: State, walk: Walk, at: int, kind: int, least
 def find_stand_in(problem: Problem, state: State, walk: Walk, n: int, least: float) -> int:
     """Entry of a replica that goes from the home of the `n` returning replicas to the broker that the first of them leaves. Of some in a
     row it saves most, at least `least`, and keeps both brokers within their windows (`has_window`). -1 if there is none."""
-    slots, home, here, saved, found = state.replicas.shape[1], walk.step.target[0], walk.step.source[0], walk.saved, whole(-1)
+    slots, home, here, fits, found = state.replicas.shape[1], walk.step.target[0], walk.step.source[0], walk.fits, whole(-1)
     paid, hosts = saved_by(problem, walk.step, n), state.hosts[home]
     if paid < least or not has_window(problem, state, walk, n):
         return found
     at, looked = draw(walk.random, hosts), whole(min(STAND_INS, hosts))
     for i in lanes(looked):
-        place = (at + i) % hosts
-        entry, role = whole(state.hosted[home, place]), either(state.mark[home, place] & LED, whole(LEADING), whole(FOLLOWING))
-        walk.entry[i], walk.role[i] = entry, role
-        ahead(walk.step.home, entry // slots)
-        ahead(problem.cost, entry // slots)
-        ahead(state.replicas, entry // slots)
-        ahead(problem.vector[entry // slots], role)
-    for i in lanes(looked):
-        p = walk.entry[i] // slots
-        stays = problem.partition[p, MOVABLE] == 0  # or `here` has another replica of the partition
-        for o in range(slots):
-            stays = stays | (state.replicas[p, o] == here)
-        value = paid + price(problem, walk.step.home, walk.entry[i], home) - price(problem, walk.step.home, walk.entry[i], here)
-        saved[i] = either(stays, -np.inf, value)
+        place = at + i - either(at + i < hosts, whole(0), hosts)
+        walk.row[i] = state.hosted[home, place] // slots
+        walk.role[i], fits[i] = either(state.mark[home, place] & LED, whole(LEADING), whole(FOLLOWING)), True
+        ahead(problem.vector[walk.row[i]], walk.role[i])
     for k in range(len(walk.step.linear)):
         c = problem.goal[walk.step.linear[k], COLUMN]
         for i in lanes(looked):
-            amount = problem.vector[walk.entry[i] // slots, walk.role[i], c]
-            saved[i] = either((amount >= walk.low[k]) & (amount <= walk.high[k]), saved[i], -np.inf)
+            amount = problem.vector[walk.row[i], walk.role[i], c]
+            fits[i] = fits[i] & (amount >= walk.low[k]) & (amount <= walk.high[k])
     for i in range(looked):
-        if saved[i] >= least:
-            found, least = whole(walk.entry[i]), saved[i]
+        p = walk.row[i]
+        goes = fits[i] and problem.partition[p, MOVABLE] == 1  # few do
+        for o in range(slots if goes else 0):
+            goes = goes and state.replicas[p, o] != here
+        if goes:
+            entry = whole(state.hosted[home, (at + i) % hosts])
+            value = paid + price(problem, walk.step.home, entry, home) - price(problem, walk.step.home, entry, here)
+            if value >= least:
+                found, least = entry, value
     return found
 
 
