@@ -61,7 +61,7 @@ bench: $(VENV)/.test-ready ## measure the planner
 
 # Kernels count only where they run interpreted. What takes minutes so is left out: smaller tests reach the same lines.
 SLOW := --ignore tests/unit/optimizer/test_scenarios.py
-coverage: $(VENV)/.test-ready ## lines of the pure rooms that tests reach, at least 95 % (some minutes: no compiler)
+coverage: $(VENV)/.test-ready ## lines of the pure rooms that tests reach, at least 95 % (takes long: no compiler)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit/cluster_model tests/unit/goals tests/unit/optimizer \
 	  $(SLOW) --cov --cov-report=term-missing --durations=10 $(ARGS)
 
