@@ -104,8 +104,8 @@ def is_compiled(function: Callable[..., object]) -> bool:
 def rehearsed(
     work: Callable[[], object], *, interpreted: bool = True, only_missing: bool = False
 ) -> list[tuple[Kernel, tuple[Any, ...]]]:
-    """Kernels that `work` calls, each with the types that it is called with, in the order of their first calls; with `only_missing`, of
-    those that are not compiled yet. To find the types takes longer than most calls.
+    """Kernels that `work` calls, each with the types that it is called with, in the order of their first calls. With `only_missing`, those
+    that are not on disk: numba takes longer to find the types of a call than most calls take.
 
     All run interpreted, since what is on disk may be for another processor; without `interpreted`, only those that are not compiled yet.
     """

@@ -90,11 +90,6 @@ def is_large(snapshot: Snapshot) -> bool:
     return COMPILED and snapshot.replica_count * REPLICA_BYTES > Kernel.interpreted_up_to
 
 
-def missing_of(calls: list[Call]) -> list[Call]:
-    """Calls of kernels that are not on disk."""
-    return [(kernel, types) for kernel, types in calls if not kernel.is_compiled()]
-
-
 def compile_calls(calls: list[Call], story: Story, processes: int | None = None) -> None:
     """Compile each kernel for its types and keep it on disk, so that this process loads it.
 

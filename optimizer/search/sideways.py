@@ -228,7 +228,7 @@ def find_stand_in(problem: Problem, state: State, walk: Walk, n: int, least: flo
         return found
     at, looked = draw(walk.random, hosts), whole(min(STAND_INS, hosts))
     for i in lanes(looked):
-        place = at + i - either(at + i < hosts, whole(0), hosts)
+        place = (at + i) % hosts
         walk.row[i] = state.hosted[home, place] // slots
         walk.role[i], fits[i] = either(state.mark[home, place] & LED, whole(LEADING), whole(FOLLOWING)), True
         ahead(problem.vector[walk.row[i]], walk.role[i])
@@ -238,15 +238,15 @@ def find_stand_in(problem: Problem, state: State, walk: Walk, n: int, least: flo
             amount = problem.vector[walk.row[i], walk.role[i], c]
             fits[i] = fits[i] & (amount >= walk.low[k]) & (amount <= walk.high[k])
     for i in range(looked):
-        p = walk.row[i]
-        goes = fits[i] and problem.partition[p, MOVABLE] == 1  # few do
-        for o in range(slots if goes else 0):
+        if not fits[i]:  # few do
+            continue
+        p, goes = walk.row[i], problem.partition[walk.row[i], MOVABLE] == 1
+        for o in range(slots):
             goes = goes and state.replicas[p, o] != here
-        if goes:
-            entry = whole(state.hosted[home, (at + i) % hosts])
-            value = paid + price(problem, walk.step.home, entry, home) - price(problem, walk.step.home, entry, here)
-            if value >= least:
-                found, least = entry, value
+        entry = whole(state.hosted[home, (at + i) % hosts])
+        value = paid + price(problem, walk.step.home, entry, home) - price(problem, walk.step.home, entry, here)
+        if goes and value >= least:
+            found, least = entry, value
     return found
 
 

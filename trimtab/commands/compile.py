@@ -63,11 +63,11 @@ def compile_command(
         advice = f"name a folder that can with {cache.CACHE_VARIABLE}" if out is None else "name another with --out"
         raise ConfigurationError("trimtab compile", [Problem(str(cache.wanted_folder()), f"cannot be written: {advice}")])
 
-    from trimtab.compiling import compile_calls, missing_of
+    from trimtab.compiling import compile_calls
     from trimtab.warmup import rehearse, warm_up
 
     story = context.find_root().ensure_object(Story)
-    if missing := missing_of(rehearsed(rehearse)):
+    if missing := rehearsed(rehearse, only_missing=True):
         compile_calls(missing, story, processes)
     if processor == NATIVE or processors.runs_here(processor):
         warm_up()  # what no rehearsal calls

@@ -48,10 +48,10 @@ AHEAD = """
 import os
 from kernels_of_a_test import *
 from kernels.compiled import rehearsed
-from trimtab.compiling import compile_calls, missing_of
+from trimtab.compiling import compile_calls
 from trimtab.story import Story
 
-missing = missing_of(rehearsed(both))
+missing = rehearsed(both, only_missing=True)
 compile_calls(missing, Story(quiet=True), 2)
 print(len(missing), both(), [sum(each.dispatcher.stats.cache_hits.values()) for each in (total, largest)])
 try:
