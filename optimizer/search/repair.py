@@ -14,16 +14,20 @@ from kernels.compiled import inner, kernel, whole
 from kernels.order import scramble
 from optimizer.broker_sets import strays
 from optimizer.parameters import LEAST_SLACK, MANY_TARGETS, MANY_TO_MOVE, MOST_MENDERS, SAMPLED_TARGETS, SLACK
-from optimizer.placement.commit import relocate, transfer
+from optimizer.placement.commit import commit, relocate, transfer
 from optimizer.placement.feasible import active_brokers, may_host, must_leave, rack_mates
 from optimizer.placement.potential import NOTHING, cost_of_gaining, curve, exposed_goals, linear_cost, scores_low, slope_at, topic_cost
 from optimizer.placement.state import RACKS, Rows, State, is_active
 from optimizer.problem import (
+    CEILING,
     COLUMN,
     EXCLUDED,
     FOLLOWING,
+    HARD,
     HIGH,
+    KIND,
     LEADING,
+    LIMIT,
     MENDABLE,
     MOVABLE,
     NO_RACK_GOAL,
@@ -231,7 +235,8 @@ def mend_racks(problem: Problem, state: State, seed: int) -> int:
     crowding, crowded = crowding_partitions(problem, state)
     if crowded > MANY_TO_MOVE:
         hosts.most[0] = MOST_MENDERS
-    for p in crowding:
+    for i in smallest_first(problem, crowding):
+        p = crowding[i]
         while True:
             giver = giving_slot(problem, state, hosts.exposed, p)
             slot, best, least = whole(-1), whole(-1), np.inf
@@ -273,6 +278,44 @@ def crowding_partitions(problem: Problem, state: State) -> tuple[np.ndarray, int
             found[count] = p
             count += 1
     return found[:count], crowded
+
+
+@inner
+def smallest_first(problem: Problem, partitions: np.ndarray) -> np.ndarray:
+    """int64: indices of `partitions`, ordered by the largest share that a follower takes of any hard limit, summed over active brokers.
+
+    So as many as possible find a place where racks have little room.
+    """
+    share, brokers = np.zeros(len(partitions)), active_brokers(problem)
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] != LIMIT or problem.goal[g, HARD] == 0:
+            continue
+        total = problem.table[brokers, g, CEILING].sum()
+        for i in range(len(partitions)):
+            share[i] = max(share[i], problem.vector[partitions[i], FOLLOWING, problem.goal[g, COLUMN]] / total)
+    return np.argsort(share, kind="mergesort")
+
+
+@kernel
+def withdraw(problem: Problem, state: State, standing: State, partitions: np.ndarray) -> None:
+    """Give `partitions` in `state` the lists and leaders that they have in `standing` while one of their brokers is beyond a hard limit,
+    the largest first. They were placed for want of room, and room could not be made."""
+    for i in smallest_first(problem, partitions)[::-1]:
+        p = partitions[i]
+        for s in range(state.replicas.shape[1]):
+            b = state.replicas[p, s]
+            if b >= 0 and b != standing.replicas[p, s] and beyond_limit(problem, state, b):
+                commit(problem, state, p, standing.replicas[p], standing.lead[p])
+                break
+
+
+@inner
+def beyond_limit(problem: Problem, state: State, b: int) -> bool:
+    """Whether broker `b` is beyond a hard limit."""
+    for g in range(len(problem.goal)):
+        if problem.goal[g, KIND] == LIMIT and problem.goal[g, HARD] == 1 and state.score[b, g] < 1.0:
+            return True
+    return False
 
 
 @inner

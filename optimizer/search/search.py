@@ -44,7 +44,7 @@ from optimizer.search.partners import broker_loads
 from optimizer.search.polish import polish
 from optimizer.search.reduce import reduce
 from optimizer.search.repack import repack
-from optimizer.search.repair import lead_leaderless, repair, to_drain
+from optimizer.search.repair import lead_leaderless, repair, to_drain, withdraw
 from optimizer.search.sequence import carry_out, cheapest_broker_first
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
@@ -139,7 +139,11 @@ def search(
     for _ in range(MOST_ROUNDS):
         best, found, in_vain = attempted(0), 0, 0
         chain = best
-        for attempt in range(1, seeds):
+        if ordered and best.is_open and not watcher.stopped:
+            chain = attempted(FIRST_THINGS_FIRST)
+            if chain.worth < best.worth:
+                best, found = chain, FIRST_THINGS_FIRST
+        for attempt in range(1, seeds if found == 0 else 0):
             tried = attempt - 1 if best.is_perfect else in_vain
             if tried >= best.further_seeds(replicas.size) or watcher.stopped:
                 break
@@ -148,10 +152,6 @@ def search(
                 best, found, in_vain = chain, attempt, 0
             else:
                 in_vain += 1
-        if ordered and best.is_open and not watcher.stopped:
-            chain = attempted(FIRST_THINGS_FIRST)
-            if chain.worth < best.worth:
-                best, found = chain, FIRST_THINGS_FIRST
         if not best.rounds:
             end = end if chain is best and found == 0 and not rounds else None
             break
@@ -233,9 +233,12 @@ def one_round(
     by_potential = options.acceptance == "potential"
     target, standing = states.spare(0), states.current  # which stays as it is: `schedule` works on a copy
     log = states.log(replicas.size + POLISH_ROOM)
+    placed_anyhow = np.zeros(0, np.int64)  # partitions in racks that may be too small for them
 
     def schedule(most_urgent: Problem | None = None) -> int:
-        nonlocal standing
+        nonlocal standing, placed_anyhow
+        withdraw(problem, target, standing, placed_anyhow)
+        placed_anyhow = placed_anyhow[:0]
         to, to_lead = target.replicas, target.lead
         pending = differing(to, to_lead, standing.replicas, standing.lead, target, standing)
         align_slots(problem, target, standing.replicas, pending)
@@ -252,7 +255,7 @@ def one_round(
     if options.budgeted:  # repairs are put in order first, so that the budget is spent on them first
         schedule()
         leaving = to_drain(problem, standing, compiled.leading)  # others have their place
-    exceeding = _placed_anyhow(problem, target, leaving, options.seed)
+    exceeding, placed_anyhow = _placed_anyhow(problem, target, leaving, options.seed)
     broken = broken_goals(problem, target)
     wish = problem if options.budgeted else exceeding or mending(problem, broken * tightest(problem))
     wish = wish if options.budgeted or len(leaving) else banded(wish, standing)
@@ -350,15 +353,18 @@ def _start(aim: Aim, states: States) -> tuple[Problem, Standing]:
     return problem._replace(setting=setting), standing_of(problem, states.current)
 
 
-def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) -> Problem | None:
-    """Place replicas that `repair` found no room for, beyond hard limits. Returns the problem with these as wishes; None if none moved."""
+def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) -> tuple[Problem | None, Rows]:
+    """Place replicas that `repair` found no room for, beyond hard limits. Returns the problem with these as wishes, None if none moved; and
+    the partitions that were in crowded racks alone, int64."""
     wish = mending(problem, hard_limits(problem))
     if wish is problem or not undone(problem, target):
-        return None
+        return None, leaving[:0]
+    before, before_lead = target.replicas.copy(), target.lead.copy()
     appraise(wish, target)
     placed = repair(wish, target, leaving, seed)
     appraise(problem, target)
-    return wish if placed else None
+    moved = differing(target.replicas, target.lead, before, before_lead)
+    return wish if placed else None, np.setdiff1d(moved, leaving // before.shape[1])
 
 
 def led_goals(problem: Problem, roles: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from goals.document import load_goals, parse_goals
 from optimizer.best_try import after_plan
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
-from optimizer.parameters import MOST_ROUNDS
+from optimizer.parameters import ENDLESS, MOST_ROUNDS
 from optimizer.planner import plan
 from optimizer.prefixes import undone_of
 from optimizer.report import to_json
@@ -161,6 +161,24 @@ def test_the_fewer_changes_a_plan_has_the_more_seeds_are_tried(
     assert np.array_equal(np.sort(made.end.replicas, axis=1), np.sort(best.replicas, axis=1))
     led, best_led = (np.take_along_axis(each.replicas, each.lead[:, None], axis=1) for each in (made.end, best))
     assert np.array_equal(led, best_led)
+
+
+def test_where_repairs_first_leaves_less_no_other_seed_is_tried_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """14 seeds were tried before it, and left 32 to 52 replicas in crowded racks, where it leaves 18."""
+    found: list[tuple[int | None, search.Chain]] = []
+    descend = search.descend
+
+    def noted(*given: Any) -> search.Chain:
+        found.append((given[5].max_moves, descend(*given)))
+        return found[-1][1]
+
+    monkeypatch.setattr(search, "descend", noted)
+    snapshot, goals = synthetic(20, 400, "b", 1451, "racks-small"), parse_goals(goals_text("racks-small", 0.1), "test")
+    search.search(compile_problem(snapshot, goals, PlanOptions()), PlanOptions())
+    limits, chains = zip(*found[:3], strict=True)
+    assert limits == (None, ENDLESS, None)
+    assert chains[1].worth < chains[0].worth
+    assert chains[2].worth <= chains[1].worth
 
 
 def test_a_stop_while_cheaper_plans_are_looked_for_leaves_a_plan_that_is_done() -> None:
