@@ -35,7 +35,7 @@ from optimizer.placement.log import Budget, Log, budget_for, copied, has_partiti
 from optimizer.placement.record import published_changes, record
 from optimizer.placement.restore import align_slots, follow
 from optimizer.placement.standing import Standing, broken_goals, count_low, is_progress, same_rack_only, standing_of, undone
-from optimizer.placement.state import COST, Rows, State
+from optimizer.placement.state import COST, RACKS, Rows, State
 from optimizer.placement.states import States, differing
 from optimizer.problem import COLUMN, KIND, LIMIT, SAME_RACK, STATE, Compiled, Problem
 from optimizer.search.balance import balance
@@ -44,7 +44,7 @@ from optimizer.search.partners import broker_loads
 from optimizer.search.polish import polish
 from optimizer.search.reduce import reduce
 from optimizer.search.repack import repack
-from optimizer.search.repair import lead_leaderless, repair, to_drain, withdraw
+from optimizer.search.repair import drain, lead_leaderless, mend_racks, repair, to_drain, withdraw
 from optimizer.search.sequence import carry_out, cheapest_broker_first
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
@@ -252,6 +252,13 @@ def one_round(
     lead_leaderless(problem, target)
     leaving = to_drain(problem, standing, compiled.leading)
     repair(problem, target, leaving, options.seed)
+    if target.units[RACKS].any() and _is_beyond(problem, target):  # racks have too little room: what brokers must give there goes first
+        follow(problem, target, standing, differing(target.replicas, target.lead, replicas, lead, target))
+        lead_leaderless(problem, target)
+        drain(problem, target, leaving, options.seed)
+        _level(limits_alone(problem, budget), target, options.seed, threads)
+        appraise(problem, target)
+        mend_racks(problem, target, options.seed)
     if options.budgeted:  # repairs are put in order first, so that the budget is spent on them first
         schedule()
         leaving = to_drain(problem, standing, compiled.leading)  # others have their place
@@ -261,8 +268,7 @@ def one_round(
     wish = wish if options.budgeted or len(leaving) else banded(wish, standing)
     if options.budgeted and broken.any():  # then hard limits
         limits = limits_alone(problem, budget)
-        appraise(limits, target)
-        balance(limits, target, options.seed, ROUNDS_OF_BALANCE, np.zeros(len(problem.goal), np.int64), True, threads)
+        _level(limits, target, options.seed, threads)
         align_slots(problem, target, replicas, differing(target.replicas, target.lead, replicas, lead, target))
         reduce(limits, target, standing, replicas, lead, options.seed)
         appraise(problem, target)
@@ -351,6 +357,17 @@ def _start(aim: Aim, states: States) -> tuple[Problem, Standing]:
     setting = problem.setting.copy()
     setting[SAME_RACK] = same_rack_only(problem, states.current)
     return problem._replace(setting=setting), standing_of(problem, states.current)
+
+
+def _is_beyond(problem: Problem, state: State) -> bool:
+    """Whether any active broker is beyond a hard limit that could be met."""
+    return bool((broken_goals(problem, state) * hard_limits(problem)).any())
+
+
+def _level(limits: Problem, target: State, seed: int, threads: Threads) -> None:
+    """Bring brokers below hard limits, with the problem of these alone (`limits_alone`), in which `target` is appraised afterwards."""
+    appraise(limits, target)
+    balance(limits, target, seed, ROUNDS_OF_BALANCE, np.zeros(len(limits.goal), np.int64), True, threads)
 
 
 def _placed_anyhow(problem: Problem, target: State, leaving: Rows, seed: int) -> tuple[Problem | None, Rows]:

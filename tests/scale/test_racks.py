@@ -11,6 +11,7 @@ from optimizer.best_try import after_plan
 from optimizer.compile import compile_problem
 from optimizer.options import PlanOptions
 from optimizer.placement.commit import build_state
+from optimizer.placement.standing import broken_goals
 from optimizer.placement.state import RACKS
 from optimizer.planner import plan
 from optimizer.problem import CEILING, COLUMN, FOLLOWING, RACK_OF, Compiled
@@ -49,3 +50,12 @@ def test_a_rack_that_cannot_hold_all_holds_as_many_partitions_as_nearly_fit(repl
     compiled = compile_problem(snapshot, goals, PlanOptions())
     left = float(after_plan(snapshot, compiled, plan(snapshot, goals)).units[RACKS].sum())
     assert left <= 1.25 * crowded_at_least(compiled)
+
+
+@pytest.mark.parametrize("seed", [0, 1464, 1465])
+def test_a_rack_with_little_room_keeps_room_for_its_own_brokers(seed: int) -> None:
+    """One to three of them stayed beyond hard limits: what they had to give found no room after crowded racks were mended."""
+    snapshot, goals = cluster(60, 6_000, "b", seed, "racks-small"), parse_goals(goals_text("racks-small", 0.1), "test")
+    compiled = compile_problem(snapshot, goals, PlanOptions())
+    end = after_plan(snapshot, compiled, plan(snapshot, goals))
+    assert broken_goals(compiled.problem, end).sum() == 0
