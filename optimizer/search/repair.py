@@ -24,6 +24,7 @@ from optimizer.problem import (
     EXCLUDED,
     FOLLOWING,
     HARD,
+    HARD_RACK,
     HIGH,
     KIND,
     LEADING,
@@ -278,6 +279,12 @@ def crowding_partitions(problem: Problem, state: State) -> tuple[np.ndarray, int
             found[count] = p
             count += 1
     return found[:count], crowded
+
+
+@kernel
+def stays_crowded(problem: Problem, state: State) -> bool:
+    """Whether a hard rack goal is missed by partitions that may move."""
+    return bool(problem.setting[RACK_GOAL] == HARD_RACK and crowds(state) and crowding_partitions(problem, state)[1] > 0)
 
 
 @inner

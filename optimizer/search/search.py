@@ -35,7 +35,7 @@ from optimizer.placement.log import Budget, Log, budget_for, copied, has_partiti
 from optimizer.placement.record import published_changes, record
 from optimizer.placement.restore import align_slots, follow
 from optimizer.placement.standing import Standing, broken_goals, count_low, is_progress, same_rack_only, standing_of, undone
-from optimizer.placement.state import COST, RACKS, Rows, State
+from optimizer.placement.state import COST, Rows, State
 from optimizer.placement.states import States, differing
 from optimizer.problem import COLUMN, KIND, LIMIT, SAME_RACK, STATE, Compiled, Problem
 from optimizer.search.balance import balance
@@ -44,7 +44,7 @@ from optimizer.search.partners import broker_loads
 from optimizer.search.polish import polish
 from optimizer.search.reduce import reduce
 from optimizer.search.repack import repack
-from optimizer.search.repair import drain, lead_leaderless, mend_racks, repair, to_drain, withdraw
+from optimizer.search.repair import drain, lead_leaderless, mend_racks, repair, stays_crowded, to_drain, withdraw
 from optimizer.search.sequence import carry_out, cheapest_broker_first
 from optimizer.search.swaps import swap_out
 from optimizer.search.topics import spread_topics
@@ -252,7 +252,7 @@ def one_round(
     lead_leaderless(problem, target)
     leaving = to_drain(problem, standing, compiled.leading)
     repair(problem, target, leaving, options.seed)
-    if target.units[RACKS].any() and _is_beyond(problem, target):  # racks have too little room: what brokers must give there goes first
+    if _is_beyond(problem, target) and stays_crowded(problem, target):  # racks lack room: first what brokers beyond limits have to give
         follow(problem, target, standing, differing(target.replicas, target.lead, replicas, lead, target))
         lead_leaderless(problem, target)
         drain(problem, target, leaving, options.seed)
