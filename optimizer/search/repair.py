@@ -297,7 +297,9 @@ def smallest_first(problem: Problem, partitions: np.ndarray) -> np.ndarray:
     for g in range(len(problem.goal)):
         if problem.goal[g, KIND] != LIMIT or problem.goal[g, HARD] == 0:
             continue
-        total = problem.table[brokers, g, CEILING].sum()
+        total = 0.0
+        for b in brokers:
+            total += problem.table[b, g, CEILING]
         for i in range(len(partitions)):
             share[i] = max(share[i], problem.vector[partitions[i], FOLLOWING, problem.goal[g, COLUMN]] / total)
     return np.argsort(share, kind="mergesort")

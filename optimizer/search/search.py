@@ -252,7 +252,7 @@ def one_round(
     lead_leaderless(problem, target)
     leaving = to_drain(problem, standing, compiled.leading)
     repair(problem, target, leaving, options.seed)
-    if _is_beyond(problem, target) and stays_crowded(problem, target):  # racks lack room: first what brokers beyond limits have to give
+    if stays_crowded(problem, target) and _is_beyond(problem, target):  # racks lack room: first what brokers beyond limits have to give
         follow(problem, target, standing, differing(target.replicas, target.lead, replicas, lead, target))
         lead_leaderless(problem, target)
         drain(problem, target, leaving, options.seed)
