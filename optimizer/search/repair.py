@@ -300,7 +300,7 @@ def smallest_first(problem: Problem, partitions: np.ndarray) -> np.ndarray:
         total = 0.0
         for b in brokers:
             total += problem.table[b, g, CEILING]
-        for i in range(len(partitions)):
+        for i in range(len(partitions) if total > 0.0 else 0):  # where nothing is allowed, no partition finds room
             share[i] = max(share[i], problem.vector[partitions[i], FOLLOWING, problem.goal[g, COLUMN]] / total)
     return np.argsort(share, kind="mergesort")
 
