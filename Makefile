@@ -35,10 +35,10 @@ demo: $(VENV)/.demo-ready ## plan and balance a simulated cluster, write the HTM
 	@$(BIN)/trimtab demo --out out/demo.html $(ARGS)
 
 test: need-python need-java $(VENV)/.test-ready lint types ## lint, contracts, types and all tests, real Kafka included
-	$(BIN)/python -m $(if $(strip $(ARGS)),pytest $(ARGS),tests.halves)
+	$(BIN)/python -m $(if $(strip $(ARGS)),pytest $(ARGS),tests.parallel)
 
 quick: $(VENV)/.test-ready lint types ## lint, contracts, types and unit tests, in less than 3 minutes: before every commit
-	$(BIN)/python -m tests.halves quick $(ARGS)
+	$(BIN)/python -m tests.parallel quick $(ARGS)
 
 check: $(VENV)/.test-ready lint types ## the same without real Kafka: no Java needed
 	$(BIN)/python -m pytest --ignore=tests/kafka $(ARGS)

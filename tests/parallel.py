@@ -1,0 +1,83 @@
+"""Several runs of pytest in parallel. One says what it does as it goes; what the others say follows when all are done.
+
+`make test` runs all tests: those with real Kafka and a real browser, which mostly wait, and beside them two other runs, until none is left.
+`make quick` runs unit tests only (``python -m tests.parallel quick``), in two runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import IO
+
+WAITING = ("tests/kafka", "tests/browser")
+FOLLOWING = (("tests/unit",), ("tests/assembled",), ("tests/spark",))  # the rest takes longest, and so comes before them
+PLANNER = "tests/unit/optimizer"  # with its policies, more than half of the unit tests
+NOTHING_RUN = 5  # pytest's exit code where nothing was chosen
+AT_ONCE = 3  # one waits, two compute; with more processors, Kafka's run takes longest, and so more at once would save nothing
+LOOK = 0.2  # seconds between looks at what has ended
+
+
+def main(runs: Sequence[Sequence[str]], at_once: int) -> int:
+    """Start the `runs` in their order, as soon as fewer than `at_once` are running. Each is a list of arguments of pytest. What the second
+    one says is seen at once.
+
+    An interrupt reaches all that are running, and no further run starts. Returns the first exit code that is not 0.
+    """
+    with contextlib.ExitStack() as files:
+        said = [None if n == 1 else files.enter_context(tempfile.TemporaryFile()) for n in range(len(runs))]
+        started: list[subprocess.Popen[bytes]] = []
+        interrupted = False
+        try:
+            while (running := sum(run.poll() is None for run in started)) or (len(started) < len(runs) and not interrupted):
+                if running < at_once and len(started) < len(runs) and not interrupted:
+                    started.append(_started(runs[len(started)], said[len(started)], yields=bool(started)))
+                else:
+                    interrupted |= _interrupted()
+        finally:
+            for run in started:
+                run.terminate()  # does nothing to one that has ended
+        for file in said:
+            if file is not None:
+                file.seek(0)
+                sys.stdout.flush()
+                sys.stdout.buffer.write(file.read())
+        sys.stdout.flush()
+    return next((run.returncode for run in started if run.returncode not in (0, NOTHING_RUN)), 0)
+
+
+def _started(given: Sequence[str], said: IO[bytes] | None, *, yields: bool) -> subprocess.Popen[bytes]:
+    """A run of pytest that writes to `said`, or here. What waits for brokers gets a processor when it wants one, so others are to yield:
+    brokers that are starved look like broken ones."""
+    command = [sys.executable, "-m", "pytest", *given]
+    aside = {} if said is None else {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": subprocess.STDOUT}
+    run: subprocess.Popen[bytes] = subprocess.Popen(command, **aside)  # type: ignore[call-overload]
+    if yields:
+        with contextlib.suppress(OSError, AttributeError):  # it ended already; there is no such thing on this system
+            os.setpriority(os.PRIO_PROCESS, run.pid, 10)
+    return run
+
+
+def _interrupted() -> bool:
+    """Wait a moment; whether Ctrl-C came. It reaches all runs, each of which then ends what it started and says what it knows."""
+    try:
+        time.sleep(LOOK)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    quick = sys.argv[1:2] == ["quick"]
+    given = sys.argv[2:] if quick else sys.argv[1:]
+    if quick:
+        sys.exit(main([[*given, "tests/unit", f"--ignore-glob={PLANNER}/test_*"], [*given, PLANNER, f"--ignore={PLANNER}/policies"]], 2))
+    rest = [f"--ignore={folder}" for folders in (WAITING, *FOLLOWING) for folder in folders]
+    sys.exit(main([[*given, *folders] for folders in (WAITING, rest, *FOLLOWING)], AT_ONCE))
