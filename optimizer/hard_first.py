@@ -13,7 +13,7 @@ import numpy as np
 from optimizer.course import Placement, net_round
 from optimizer.found import Round
 from optimizer.options import PlanOptions, Watch
-from optimizer.prefixes import undone_of
+from optimizer.prefixes import MUST, undone_of
 from optimizer.problem import COLUMN, HARD, HARD_RACK, KIND, NO_RACK_GOAL, RACK_GOAL, TOPIC, TOPIC_ROW, Compiled
 from optimizer.search.variants import by_moves
 from optimizer.threads import Threads
@@ -21,11 +21,11 @@ from optimizer.worth import worthwhile_search
 
 
 def hard_round(compiled: Compiled, options: PlanOptions, watch: Watch | None, threads: Threads) -> tuple[Round | None, bool]:
-    """A round of what hard goals, and repairs beside them, need from where `compiled` starts, the cheapest broker first; None where brokers
-    miss none, or nothing is found. And whether `watch` stopped the search. Of budgets it matters only whether bytes are limited."""
+    """A round of what hard goals, and repairs beside them, need from where `compiled` starts, the cheapest broker first; None where none
+    is missed, or nothing is found. And whether `watch` stopped the search. Of budgets it matters only whether bytes are limited."""
     start = Placement(compiled.replicas, compiled.lead)
     standing = start.state(compiled)
-    if not undone_of(compiled, standing)[2]:
+    if not any(undone_of(compiled, standing)[1:MUST]):
         return None, False
     if options.max_bytes is None:
         compiled = replace(compiled, problem=by_moves(compiled.problem))

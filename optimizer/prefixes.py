@@ -3,7 +3,8 @@
 Called by `optimizer.spending`, which looks for the best first part that a budget is enough for.
 
 *Undone* is what an operator compares, the most important first: urgent repairs left, replicas in crowded racks, hard goals that brokers
-miss, by how much their scores in these are below 1, and by how much their scores in soft goals are, by weight.
+miss, by how much their scores in these are below 1, and by how much their scores in soft goals are, by weight. Of goals on racks the
+replicas count, not the brokers that hold them.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from optimizer.problem import (
 )
 
 DIGITS = 9  # of sums of scores: with more digits, the order of summing would show
+MUST = 3  # the first of what is undone: repairs left, and hard goals that brokers miss
 Undone = tuple[float, float, float, float, float]
 
 
@@ -45,7 +47,7 @@ def undone_of(compiled: Compiled, state: State) -> Undone:
     """What `state` leaves undone, as the module says; smaller is better. O(brokers x goals)."""
     problem = compiled.problem
     active = problem.broker[:, STATE] == BrokerState.ACTIVE
-    missed, short, soft = (float(x.sum()) for x in _falls_short(problem, state.score[active, :COST], problem.goal[:, KIND] >= 0))
+    missed, short, soft = (float(x.sum()) for x in _falls_short(problem, state.score[active, :COST]))
     return float(urgent(problem, state)), float(state.units[RACKS].sum()), missed, round(short, DIGITS), round(soft, DIGITS)
 
 
@@ -59,20 +61,17 @@ def undone_along(compiled: Compiled, begin: State, rounds: list[Round]) -> Float
     after = np.concatenate([part.record.after for part in rounds])
     actions = sum(int(part.log.used[0]) for part in rounds)
     action = np.repeat(np.arange(actions), np.concatenate([np.diff(part.record.first) for part in rounds]))
-    known = problem.goal[:, KIND] != RACK  # a record lacks scores in goals on racks if only a rack mate changed
-    now = np.stack(_falls_short(problem, after, known), axis=1) * active[broker, None]
+    now = np.stack(_falls_short(problem, after), axis=1) * active[broker, None]
     order = np.argsort(broker, kind="stable")
     was = np.empty_like(now)
     first = np.append(True, np.diff(broker[order]) != 0) if len(order) else np.zeros(0, np.bool_)
     was[order[~first]] = now[order[np.flatnonzero(~first) - 1]]
     met = order[first]
-    was[met] = np.stack(_falls_short(problem, begin.score[broker[met], :COST], known), axis=1) * active[broker[met], None]
+    was[met] = np.stack(_falls_short(problem, begin.score[broker[met], :COST]), axis=1) * active[broker[met], None]
     steps = np.zeros((actions, 5))
     waits = np.concatenate([_open(problem, part, True) - _open(problem, part, False) for part in rounds])
     np.add.at(steps[:, :2], _actions_of(rounds), waits)
     np.add.at(steps[:, 2:], action, now - was)
-    if not known.all():
-        steps[:, 2:] += _rack_steps(problem, begin, rounds, active)
     return np.round(np.vstack([start, start + np.cumsum(steps, axis=0)]), DIGITS)
 
 
@@ -126,37 +125,12 @@ def _cut(part: Round, actions: int) -> Round:
     )  # fmt: skip
 
 
-def _falls_short(problem: Problem, score: FloatArray, known: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Three float64 [n], of brokers with scores `score` float64 [n, G] in goals `known` bool [G]: hard goals missed, shortfall of scores
-    below 1 in these, and the shortfall in soft goals, by weight."""
-    hard, short = problem.goal[:, HARD] == 1, np.where(known, 1.0 - score, 0.0)
+def _falls_short(problem: Problem, score: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Three float64 [n], of brokers with scores `score` float64 [n, G]: hard goals missed, shortfall of scores below 1 in these, and the
+    shortfall in soft goals, by weight. Goals on racks are left out."""
+    hard, short = problem.goal[:, HARD] == 1, np.where(problem.goal[:, KIND] != RACK, 1.0 - score, 0.0)
     missed = (short[:, hard] > 0.0).sum(axis=1).astype(np.float64)
     return missed, short[:, hard].sum(axis=1), (short * problem.force[:, WEIGHT])[:, ~hard].sum(axis=1)
-
-
-def _rack_steps(problem: Problem, begin: State, rounds: list[Round], active: npt.NDArray[np.bool_]) -> FloatArray:
-    """float64 [A, 3]: change that each action makes in the shortfall of goals on racks, in the order of `_falls_short`."""
-    rows = np.concatenate([part.log.partition for part in rounds])
-    before = np.concatenate([part.changes.before for part in rounds])
-    after = np.concatenate([part.changes.after for part in rounds])
-    action = np.repeat(_actions_of(rounds)[:, None], before.shape[1], axis=1)
-    was, now = _crowded(problem, before, rows), _crowded(problem, after, rows)
-    brokers = len(problem.broker)
-    event = np.concatenate([(action * brokers + before)[was], (action * brokers + after)[now]])
-    events, at = np.unique(event, return_inverse=True)
-    change = np.bincount(at, weights=np.concatenate([-np.ones(was.sum()), np.ones(now.sum())]), minlength=len(events)).astype(np.float64)
-    broker = events % brokers
-    order = np.argsort(broker, kind="stable")
-    held = np.cumsum(change[order])  # over all brokers; `earlier` takes off the sum before the first event of a broker
-    first = np.append(True, np.diff(broker[order]) != 0)[: len(order)]
-    earlier = (held - change[order])[first][np.cumsum(first) - 1]
-    held += begin.units[RACKS, broker[order]] - earlier
-    racks = problem.goal[:, KIND] == RACK
-    score, past = (np.where(racks, 1.0 / (1.0 + n[:, None]), 1.0) for n in (held, held - change[order]))
-    short = (np.stack(_falls_short(problem, one, racks), axis=1) for one in (score, past))
-    steps = np.zeros((sum(int(part.log.used[0]) for part in rounds), 3))
-    np.add.at(steps, events[order] // brokers, np.subtract(*short) * active[broker[order], None])
-    return steps
 
 
 def _crowded(problem: Problem, lists: Rows, rows: Rows) -> npt.NDArray[np.bool_]:

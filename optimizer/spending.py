@@ -1,8 +1,8 @@
 """Searches within a budget: the best first part, that the budget is enough for, of lists of actions that do not depend on the budget.
 
-Called by the planner and by `optimizer.careful`; without a budget the plan is that of `optimizer.worth`. The lists are the same for every
-budget, so a larger budget can choose from more first parts, and the best one never leaves more undone. Free actions from
-its end follow.
+Called by the planner and by `optimizer.careful`. The lists are the same for every budget, so a larger budget can choose from more first
+parts, and the best one never leaves more undone. Free actions from its end follow. Without a budget the plan is that of `optimizer.worth`,
+or in small clusters that of the lists, if that leaves fewer repairs or hard goals undone.
 
 The lists are the plan without a budget; free actions first (leadership transfers, if moves or bytes are limited), then everything, in the
 order of searches with a budget: repairs, hard limits, the rest; the same up to the repairs, then single steps; what hard goals alone need,
@@ -31,14 +31,14 @@ from optimizer.parameters import ENDLESS, MOST_ESCAPED, UNIT_SHARE
 from optimizer.placement.log import budget_for
 from optimizer.placement.state import State
 from optimizer.placement.states import States
-from optimizer.prefixes import first_part, spent_along, undone_along
+from optimizer.prefixes import MUST, first_part, spent_along, undone_along, undone_of
 from optimizer.problem import RF, Compiled
 from optimizer.search.search import search
 from optimizer.threads import Threads
 from optimizer.worth import straightened, without_small, worthwhile_search
 
 PART = 0.5  # of the lower bounds: with a smaller budget, no plan without a budget is made
-STAGED = 2_000  # replicas: with more, stages take several times as long as the plan without a budget
+STAGED = 2_000  # replicas: with more, stages, and lists beside a plan without a budget, take several times as long as that plan
 SHARES = tuple(2.0**-k for k in range(8, 1, -1))  # of all replicas, bytes and partitions: where stages end
 
 
@@ -113,11 +113,13 @@ def affordable_search(
     compiled: Compiled, options: PlanOptions, watch: Watch | None = None, states: States | None = None, threads: Threads | None = None
 ) -> Found:
     """As `worthwhile_search`, within the budgets of `options`: the best first part that they are enough for, then what is free from it."""
-    if not options.budgeted or not len(compiled.replicas):
+    if not len(compiled.replicas):
         return worthwhile_search(compiled, options, watch, states, threads)
     start = Placement(compiled.replicas, compiled.lead)
     states = States(compiled.problem, compiled.replicas, compiled.lead) if states is None else states
     setting = Setting(compiled, options, start, watch, threads or Threads(), states)
+    if not options.budgeted:
+        return _endless_search(setting)
     begin = start.state(compiled)
     choices: list[_Choice] = []
     left_out, stopped = None, False
@@ -143,11 +145,65 @@ def affordable_search(
     return Found(rounds, states.at(compiled.problem, end.replicas, end.lead), stopped, left_out)
 
 
+def _endless_search(setting: Setting) -> Found:
+    """The plan without a budget, whatever budgets the options have.
+
+    If it leaves repairs or hard goals undone in a small cluster, the lists for an endless budget are looked at too. The search goes on from
+    the end of the best one, until none leaves fewer. So no budget leaves no more of them than a large one.
+    """
+    compiled, options, start = setting.compiled, setting.unlimited, setting.start
+    found = worthwhile_search(compiled, options, setting.watch, setting.states, setting.threads)
+    if compiled.replicas.size > STAGED or found.stopped or not any(undone_of(compiled, found.end)[:MUST]):
+        return found
+    one, rounds, left_out = setting, list[Round](), found.left_out
+    while True:
+        best = _least_undone(one, found)
+        rounds, left_out = rounds + best.rounds, best.left_out or (left_out if best is found else None)
+        if best.stopped or not best.rounds:
+            break
+        at = start.after(rounds)
+        one = replace(setting, compiled=replace(compiled, replicas=at.replicas, lead=at.lead), start=at)
+        if best is found:  # a search from its end finds nothing more
+            found = Found([], at.state(compiled))
+        else:
+            found = worthwhile_search(one.compiled, options, setting.watch, threads=setting.threads)
+    rounds = straightened(compiled, options, start, rounds) or rounds
+    return Found(rounds, start.after(rounds).state(compiled), best.stopped, left_out)
+
+
+def _least_undone(setting: Setting, found: Found) -> Found:
+    """What leaves the fewest repairs and hard goals undone: the plan `found`, or the best list for an endless budget, without parts that
+    gain too little. Of a plan that leaves more than its start, the best first part."""
+    compiled, start = setting.compiled, setting.start
+    begin = start.state(compiled)
+    choice = _Choice(setting, begin)
+
+    def chosen() -> Found:
+        return Found(choice.rounds, start.after(choice.rounds).state(compiled), left_out=found.left_out)
+
+    def undone(rounds: list[Round]) -> tuple[float, ...]:
+        return undone_of(compiled, start.after(rounds).state(compiled))[:MUST]
+
+    choice.look(Way(found.rounds))
+    best = found if undone(found.rounds) <= undone([]) else chosen()
+    for way in _ways(replace(setting, options=replace(setting.unlimited, max_moves=ENDLESS)), begin, whole=False):
+        if way.stopped:
+            return replace(best, stopped=True)
+        choice.look(way)
+        if choice.is_all:
+            break
+    other = chosen()
+    rounds, left_out = without_small(compiled, setting.unlimited, start, other, distances(compiled.problem, begin))
+    if undone(rounds) >= undone(best.rounds):
+        return best
+    return other if left_out is None else Found(rounds, start.after(rounds).state(compiled), left_out=left_out)
+
+
 def _ways(one: Setting, begin: State, whole: bool) -> Iterator[Way]:
     """Lists of actions, with the `whole` plan or without. None depends on how large the budgets are; a larger budget only has more lists,
     or more of a list."""
     if whole and _is_near(one, begin):
-        found = worthwhile_search(one.compiled, one.unlimited, one.watch, one.states, one.threads)
+        found = _endless_search(one)
         yield Way(found.rounds, found.left_out, found.stopped)
     free = _continued(one, Way([]), one.stage(0.0))
     yield free

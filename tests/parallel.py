@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import IO
 
 WAITING = ("tests/kafka", "tests/browser")
-FOLLOWING = (("tests/unit",), ("tests/assembled",), ("tests/spark",))  # the rest takes longest, and so comes before them
+COMPUTING = (("tests/property", "tests/scale", "tests/simulation"), ("tests/unit",), ("tests/spark",), ("tests/assembled",))  # and the rest
 PLANNER = "tests/unit/optimizer"  # with its policies, more than half of the unit tests
 NOTHING_RUN = 5  # pytest's exit code where nothing was chosen
 AT_ONCE = 3  # one waits, two compute; with more processors, Kafka's run takes longest, and so more at once would save nothing
@@ -79,5 +79,5 @@ if __name__ == "__main__":
     given = sys.argv[2:] if quick else sys.argv[1:]
     if quick:
         sys.exit(main([[*given, "tests/unit", f"--ignore-glob={PLANNER}/test_*"], [*given, PLANNER, f"--ignore={PLANNER}/policies"]], 2))
-    rest = [f"--ignore={folder}" for folders in (WAITING, *FOLLOWING) for folder in folders]
-    sys.exit(main([[*given, *folders] for folders in (WAITING, rest, *FOLLOWING)], AT_ONCE))
+    rest = [f"--ignore={folder}" for folders in (WAITING, *COMPUTING) for folder in folders]
+    sys.exit(main([[*given, *folders] for folders in (WAITING, rest, *COMPUTING)], AT_ONCE))

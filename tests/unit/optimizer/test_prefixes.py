@@ -37,3 +37,13 @@ def test_every_first_part_of_a_plan(scenario: Scenario, crowded: bool) -> None:
         assert spent[count, 0] == net.moved.sum()
         assert spent[count, 1] == pytest.approx((net.moved * compiled.problem.size[net.rows]).sum())
         assert spent[count, 2] == np.count_nonzero((net.moved > 0) | (net.relieved > 0))
+
+
+def test_replicas_in_crowded_racks_are_not_counted_again_as_hard_goals_that_their_brokers_miss() -> None:
+    """Which brokers hold them made a difference, and soft goals were given up for it."""
+    snapshot = cluster(10, 300, "a", 3)
+    crowded = replace(snapshot, racks=tuple("abc"[i % 3] for i in range(len(snapshot.racks))))
+    compiled = compile_problem(crowded, parse_goals(goals_text("even", 0.1), "test"), PlanOptions())
+    urgent, misplaced, missed, short, _ = undone_of(compiled, Placement(compiled.replicas, compiled.lead).state(compiled))
+    assert urgent == missed == short == 0
+    assert misplaced > 0
