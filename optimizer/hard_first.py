@@ -13,7 +13,7 @@ import numpy as np
 from optimizer.course import Placement, net_round
 from optimizer.found import Round
 from optimizer.options import PlanOptions, Watch
-from optimizer.prefixes import MUST, undone_of
+from optimizer.prefixes import undone_of
 from optimizer.problem import COLUMN, HARD, HARD_RACK, KIND, NO_RACK_GOAL, RACK_GOAL, TOPIC, TOPIC_ROW, Compiled
 from optimizer.search.variants import by_moves
 from optimizer.threads import Threads
@@ -25,7 +25,8 @@ def hard_round(compiled: Compiled, options: PlanOptions, watch: Watch | None, th
     is missed, or nothing is found. And whether `watch` stopped the search. Of budgets it matters only whether bytes are limited."""
     start = Placement(compiled.replicas, compiled.lead)
     standing = start.state(compiled)
-    if not any(undone_of(compiled, standing)[1:MUST]):
+    _, crowded, missed, *_ = undone_of(compiled, standing)
+    if not missed and not (crowded and compiled.problem.setting[RACK_GOAL] == HARD_RACK):
         return None, False
     if options.max_bytes is None:
         compiled = replace(compiled, problem=by_moves(compiled.problem))

@@ -112,7 +112,8 @@ class _Choice:
 def affordable_search(
     compiled: Compiled, options: PlanOptions, watch: Watch | None = None, states: States | None = None, threads: Threads | None = None
 ) -> Found:
-    """As `worthwhile_search`, within the budgets of `options`: the best first part that they are enough for, then what is free from it."""
+    """The plan within the budgets of `options`: the best first part that they are enough for, then what is free from its end. Without a
+    budget that of `_endless_search`."""
     if not len(compiled.replicas):
         return worthwhile_search(compiled, options, watch, states, threads)
     start = Placement(compiled.replicas, compiled.lead)
@@ -146,64 +147,41 @@ def affordable_search(
 
 
 def _endless_search(setting: Setting) -> Found:
-    """The plan without a budget, whatever budgets the options have.
-
-    If it leaves repairs or hard goals undone in a small cluster, the lists for an endless budget are looked at too. The search goes on from
-    the end of the best one, until none leaves fewer. So no budget leaves no more of them than a large one.
-    """
-    compiled, options, start = setting.compiled, setting.unlimited, setting.start
+    """The plan without a budget. If it leaves repairs or hard goals undone in a small cluster, the lists for an endless budget of moves are
+    looked at too. If the best one leaves fewer undone, it is taken, and the search goes on from its end."""
+    compiled, options, start = setting.compiled, setting.options, setting.start
     found = worthwhile_search(compiled, options, setting.watch, setting.states, setting.threads)
-    if compiled.replicas.size > STAGED or found.stopped or not any(undone_of(compiled, found.end)[:MUST]):
-        return found
-    one, rounds, left_out = setting, list[Round](), found.left_out
-    while True:
-        best = _least_undone(one, found)
-        rounds, left_out = rounds + best.rounds, best.left_out or (left_out if best is found else None)
-        if best.stopped or not best.rounds:
-            break
-        at = start.after(rounds)
-        one = replace(setting, compiled=replace(compiled, replicas=at.replicas, lead=at.lead), start=at)
-        if best is found:  # a search from its end finds nothing more
-            found = Found([], at.state(compiled))
-        else:
-            found = worthwhile_search(one.compiled, options, setting.watch, threads=setting.threads)
-    rounds = straightened(compiled, options, start, rounds) or rounds
-    return Found(rounds, start.after(rounds).state(compiled), best.stopped, left_out)
-
-
-def _least_undone(setting: Setting, found: Found) -> Found:
-    """What leaves the fewest repairs and hard goals undone: the plan `found`, or the best list for an endless budget, without parts that
-    gain too little. Of a plan that leaves more than its start, the best first part."""
-    compiled, start = setting.compiled, setting.start
-    begin = start.state(compiled)
-    choice = _Choice(setting, begin)
-
-    def chosen() -> Found:
-        return Found(choice.rounds, start.after(choice.rounds).state(compiled), left_out=found.left_out)
 
     def undone(rounds: list[Round]) -> tuple[float, ...]:
         return undone_of(compiled, start.after(rounds).state(compiled))[:MUST]
 
-    choice.look(Way(found.rounds))
-    best = found if undone(found.rounds) <= undone([]) else chosen()
-    for way in _ways(replace(setting, options=replace(setting.unlimited, max_moves=ENDLESS)), begin, whole=False):
-        if way.stopped:
-            return replace(best, stopped=True)
+    least = undone(found.rounds)
+    if compiled.replicas.size > STAGED or found.stopped or not found.rounds or not any(least):
+        return found
+    begin, stopped = start.state(compiled), False
+    choice = _Choice(setting, begin)
+    for way in _ways(replace(setting, options=replace(options, max_moves=ENDLESS)), begin, whole=False):
         choice.look(way)
-        if choice.is_all:
+        stopped = way.stopped
+        if stopped or choice.is_all:
             break
-    other = chosen()
-    rounds, left_out = without_small(compiled, setting.unlimited, start, other, distances(compiled.problem, begin))
-    if undone(rounds) >= undone(best.rounds):
-        return best
-    return other if left_out is None else Found(rounds, start.after(rounds).state(compiled), left_out=left_out)
+    made = Found(choice.rounds, start.after(choice.rounds).state(compiled), stopped)
+    rounds, left_out = without_small(compiled, options, start, made, distances(compiled.problem, begin))
+    if not stopped and undone(rounds) < least:
+        at = start.after(rounds)
+        rest = worthwhile_search(replace(compiled, replicas=at.replicas, lead=at.lead), options, setting.watch, threads=setting.threads)
+        rounds, left_out, stopped = [*rounds, *rest.rounds], rest.left_out or left_out, rest.stopped
+        rounds = straightened(compiled, options, start, rounds) or rounds
+    if undone(rounds) >= least:
+        rounds, left_out = found.rounds, found.left_out
+    return Found(rounds, start.after(rounds).state(compiled), stopped, left_out)
 
 
 def _ways(one: Setting, begin: State, whole: bool) -> Iterator[Way]:
     """Lists of actions, with the `whole` plan or without. None depends on how large the budgets are; a larger budget only has more lists,
     or more of a list."""
     if whole and _is_near(one, begin):
-        found = _endless_search(one)
+        found = worthwhile_search(one.compiled, one.unlimited, one.watch, one.states, one.threads)
         yield Way(found.rounds, found.left_out, found.stopped)
     free = _continued(one, Way([]), one.stage(0.0))
     yield free

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parallel import main
+from tests.parallel import INTERRUPTED, main
 
 GOOD, BAD = "def test_it() -> None:\n    pass\n", "def test_it() -> None:\n    raise AssertionError('what went wrong')\n"
 NAMES = ("kafka", "rest", "spark")
@@ -60,11 +60,11 @@ def test_what_follows_does_not_wait_for_the_longest_run(longer: int, tmp_path: P
 
 
 def test_as_many_run_in_parallel_as_are_asked_for(tmp_path: Path) -> None:
-    """Two of three runs that wait for each other at the same time, then all of them: each ends only if the others run."""
+    """The first waits for the second, then for the third, and both of these for the first."""
     os.mkfifo(tmp_path / "one")
     os.mkfifo(tmp_path / "other")
-    both = opens(tmp_path / "one", "r") + "    " + opens(tmp_path / "other", "r").splitlines()[1].strip() + "\n"
-    assert ended(tmp_path, (both, opens(tmp_path / "other", "w"), opens(tmp_path / "one", "w")), at_once=3) == 0
+    both = f"{opens(tmp_path / 'one', 'r')}    open({str(tmp_path / 'other')!r}).close()\n"
+    assert ended(tmp_path, (both, opens(tmp_path / "one", "w"), opens(tmp_path / "other", "w")), at_once=3) == 0
 
 
 def test_ctrl_c_ends_all_runs_and_starts_no_other(tmp_path: Path) -> None:
@@ -81,3 +81,21 @@ def test_ctrl_c_ends_all_runs_and_starts_no_other(tmp_path: Path) -> None:
             (tmp_path / name).open().close()
         os.killpg(running.pid, signal.SIGINT)
         assert running.wait() == 2  # with the third run, it would wait for the other end to be opened
+
+
+def test_an_interrupt_of_the_runner_alone_is_no_success(tmp_path: Path) -> None:
+    """The runs that had started passed, the third never started, and the exit code was 0."""
+    runs, started, end = [], {}, {}
+    for name in NAMES:
+        started[name], end[name] = tmp_path / f"{name}-started", tmp_path / f"{name}-end"
+        os.mkfifo(started[name])
+        os.mkfifo(end[name])
+        (tmp_path / f"test_{name}.py").write_text(f"{opens(started[name], 'w')}    open({str(end[name])!r}).close()\n")
+        runs.append([str(tmp_path / f"test_{name}.py"), f"--rootdir={tmp_path}", "-q"])
+    with subprocess.Popen([sys.executable, "-c", f"from tests.parallel import main; import sys; sys.exit(main({runs!r}, 2))"]) as running:
+        for name in NAMES[:2]:
+            started[name].open().close()
+        running.send_signal(signal.SIGINT)
+        for name in NAMES[:2]:
+            end[name].open("w").close()
+        assert running.wait() == INTERRUPTED
