@@ -155,8 +155,7 @@ def _endless_search(setting: Setting) -> Found:
     def undone(rounds: list[Round]) -> tuple[float, ...]:
         return undone_of(compiled, start.after(rounds).state(compiled))[:MUST]
 
-    least = undone(found.rounds)
-    if compiled.replicas.size > STAGED or found.stopped or not found.rounds or not any(least):
+    if compiled.replicas.size > STAGED or found.stopped or not found.rounds or not any(least := undone(found.rounds)):
         return found
     begin, stopped = start.state(compiled), False
     choice = _Choice(setting, begin)
