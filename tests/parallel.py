@@ -12,8 +12,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import IO
 
 WAITING = ("tests/kafka", "tests/browser")
@@ -23,7 +23,6 @@ PLANNER = "tests/unit/optimizer"  # with its policies, more than half of the uni
 NOTHING_RUN = 5  # pytest's exit code where nothing was chosen
 AT_ONCE = 3  # enough for two processors, as one mostly waits; with more, Kafka's run takes longest, and more at once would save nothing
 INTERRUPTED = 128 + signal.SIGINT
-LOOK = 0.2  # seconds between looks at what has ended
 
 
 def main(runs: Sequence[Sequence[str]], at_once: int) -> int:
@@ -33,28 +32,42 @@ def main(runs: Sequence[Sequence[str]], at_once: int) -> int:
     An interrupt reaches all that are running, and no further run starts. Returns the first exit code that is not 0, `INTERRUPTED` if there
     is none but some runs did not start.
     """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def code_of(given: Sequence[str], said: IO[bytes] | None, yields: bool) -> int:
+        run = _started(given, said, yields=yields)
+        started.append(run)
+        return run.wait()
+
     with contextlib.ExitStack() as files:
         said = [None if n == 1 else files.enter_context(tempfile.TemporaryFile()) for n in range(len(runs))]
-        started: list[subprocess.Popen[bytes]] = []
-        interrupted = False
-        try:
-            while (running := sum(run.poll() is None for run in started)) or (len(started) < len(runs) and not interrupted):
-                if running < at_once and len(started) < len(runs) and not interrupted:
-                    started.append(_started(runs[len(started)], said[len(started)], yields=bool(started)))
-                else:
-                    interrupted |= _interrupted()
-        finally:
-            for run in started:
-                run.terminate()  # does nothing to one that has ended
-                run.wait()
+        with ThreadPoolExecutor(at_once) as pool:
+            ends = [pool.submit(code_of, runs[n], said[n], n > 0) for n in range(len(runs))]
+            try:
+                _wait_for(ends)
+            finally:  # of what has ended, nothing is cancelled or terminated
+                pool.shutdown(wait=False, cancel_futures=True)
+                for run in started:
+                    run.terminate()
         for file in said:
             if file is not None:
                 file.seek(0)
                 sys.stdout.flush()
                 sys.stdout.buffer.write(file.read())
         sys.stdout.flush()
-    failed = [run.returncode for run in started if run.returncode not in (0, NOTHING_RUN)]
-    return failed[0] if failed else 0 if len(started) == len(runs) else INTERRUPTED
+    codes = [INTERRUPTED if end.cancelled() else end.result() for end in ends]
+    return next((code for code in codes if code not in (0, NOTHING_RUN)), 0)
+
+
+def _wait_for(ends: Sequence[Future[int]]) -> None:
+    """Wait until all have ended. Ctrl-C reaches all runs: each ends what it started and says what it knows, and no other starts."""
+    while True:
+        try:
+            wait(ends)
+            return
+        except KeyboardInterrupt:
+            for end in ends:
+                end.cancel()  # does nothing to one that has started
 
 
 def _started(given: Sequence[str], said: IO[bytes] | None, *, yields: bool) -> subprocess.Popen[bytes]:
@@ -67,15 +80,6 @@ def _started(given: Sequence[str], said: IO[bytes] | None, *, yields: bool) -> s
         with contextlib.suppress(OSError, AttributeError):  # it ended already; there is no such thing on this system
             os.setpriority(os.PRIO_PROCESS, run.pid, 10)
     return run
-
-
-def _interrupted() -> bool:
-    """Wait a moment; whether Ctrl-C came. It reaches all runs, each of which then ends what it started and says what it knows."""
-    try:
-        time.sleep(LOOK)
-    except KeyboardInterrupt:
-        return True
-    return False
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ A caller that makes thousands of plans may ask for fewer seeds of each; the plan
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from cluster_model.build import build_snapshot
 from goals.document import load_goals, parse_goals
 from optimizer.best_try import after_plan
 from optimizer.compile import compile_problem
+from optimizer.course import Placement
 from optimizer.options import PlanOptions
 from optimizer.parameters import ENDLESS, MOST_ROUNDS
 from optimizer.plan import Plan
@@ -23,7 +25,9 @@ from optimizer.planner import plan
 from optimizer.prefixes import undone_of
 from optimizer.report import to_json
 from optimizer.search import search
+from optimizer.spending import affordable_search
 from optimizer.whatif import apply_whatifs
+from optimizer.worth import worthwhile_search
 from tests.clusters.goals import goals_text
 from tests.clusters.synthetic import Scenario
 from tests.clusters.synthetic import cluster as synthetic
@@ -117,6 +121,35 @@ def test_little_room_in_a_small_cluster_is_used_as_with_a_large_budget(variant: 
     snapshot, goals = synthetic(20, 400, "c", seed, variant), parse_goals(goals_text(variant, 0.1), "goals.yaml")
     compiled = compile_problem(snapshot, goals, PlanOptions())
     assert undone_of(compiled, after_plan(snapshot, compiled, plan(snapshot, goals, PlanOptions())))[:2] <= most
+
+
+def test_a_stop_while_the_lists_of_a_large_budget_are_made_loses_nothing() -> None:
+    """The plan that was made before them is kept, or a better list."""
+    case = case_of(1100322, **SMALL)
+    options = plan_options(case.acceptance, {name: value for name, value in case.options.items() if name not in BUDGETS})
+    snapshot, goals = build_snapshot(case.snapshot), parse_goals(json.dumps(case.goals), "goals.yaml")
+    imagined = apply_whatifs(snapshot, goals, options)
+    compiled = compile_problem(imagined, goals, options)
+    at = Placement(compiled.replicas, compiled.lead)
+    without_lists = undone_of(compiled, at.after(worthwhile_search(compiled, options).rounds).state(compiled))[:3]
+    first: list[int] = []
+    every: list[int] = []
+
+    def watch(looks: list[int], last: int = 10**6) -> Callable[[int], bool]:
+        def look(low: int) -> bool:
+            looks.append(low)
+            return len(looks) < last
+
+        return look
+
+    worthwhile_search(compiled, options, watch(first))
+    whole = affordable_search(compiled, options, watch(every))
+    assert len(first) < len(every)
+    assert undone_of(compiled, at.after(whole.rounds).state(compiled))[:3] < without_lists
+    for last in np.linspace(len(first) + 1, len(every) - 1, 6).astype(int):
+        found = affordable_search(compiled, options, watch([], last))
+        assert found.stopped
+        assert undone_of(compiled, at.after(found.rounds).state(compiled))[:3] <= without_lists
 
 
 def test_an_end_that_leaves_only_hard_goals_that_no_placement_meets_is_told_as_it_is() -> None:

@@ -60,11 +60,11 @@ def test_what_follows_does_not_wait_for_the_longest_run(longer: int, tmp_path: P
 
 
 def test_as_many_run_in_parallel_as_are_asked_for(tmp_path: Path) -> None:
-    """The first waits for the second, then for the third, and both of these for the first."""
-    os.mkfifo(tmp_path / "one")
-    os.mkfifo(tmp_path / "other")
-    both = f"{opens(tmp_path / 'one', 'r')}    open({str(tmp_path / 'other')!r}).close()\n"
-    assert ended(tmp_path, (both, opens(tmp_path / "one", "w"), opens(tmp_path / "other", "w")), at_once=3) == 0
+    """The first waits for the third, and the second for the first: two in parallel would wait for ever."""
+    os.mkfifo(tmp_path / "third")
+    os.mkfifo(tmp_path / "second")
+    both = f"{opens(tmp_path / 'third', 'r')}    open({str(tmp_path / 'second')!r}).close()\n"
+    assert ended(tmp_path, (both, opens(tmp_path / "second", "w"), opens(tmp_path / "third", "w")), at_once=3) == 0
 
 
 def test_ctrl_c_ends_all_runs_and_starts_no_other(tmp_path: Path) -> None:
